@@ -1,0 +1,1 @@
+"""The application: command line, window start, jobs, settings."""

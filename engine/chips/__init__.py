@@ -1,0 +1,1 @@
+"""Chips, the networks between them, and machines made of both."""

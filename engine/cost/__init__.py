@@ -1,0 +1,1 @@
+"""What instructions cost on a machine: compute, transfers over links, and costs imported from elsewhere."""

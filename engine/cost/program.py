@@ -1,0 +1,31 @@
+"""A module made ready for scheduling and simulation: graphs, costs, buffers and trip counts of what gets executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.chips.machine import Machine
+from engine.cost.costs import Costs
+from engine.ir.buffers import Buffers
+from engine.ir.graph import Graph
+from engine.ir.module import Module
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Computations that run as sequences of instructions: the entry, loop bodies and conditions, branches, callees.
+
+    Fusion bodies, reducers and the wrapped computations of asynchronous operations are part of their caller's cost.
+    """
+
+    module: Module
+    machine: Machine
+    graphs: Mapping[int, Graph]
+    """Computation id → graph, callees before callers; the entry comes last."""
+    costs: Mapping[int, Costs]
+    buffers: Mapping[int, Buffers]
+    trips: Mapping[int, int]
+    """Instruction id of each reachable `while` → how often its body runs."""
+    notes: tuple[str, ...] = ()
+    """What was assumed (an unknown trip count, a branch weight, …), each one sentence for the user."""

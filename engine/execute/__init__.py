@@ -1,0 +1,1 @@
+"""Running modules on devices, in processes of their own, and comparing numbers."""

@@ -1,0 +1,1 @@
+"""Writing what was found: HLO, schedules, costs, traces, reports, bundles."""

@@ -1,0 +1,1 @@
+"""Reading and writing HLO through XLA's own parser and printer."""

@@ -1,0 +1,32 @@
+"""Which array lives how long in one computation: what memory-aware schedulers and the memory curve share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.ir.graph import Csr, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Buffers:
+    """Buffers of one computation; b buffers over n nodes. Read-only.
+
+    A buffer comes to life with its defining node and dies after its last reader (a node that reads it directly or
+    through an alias: get-tuple-element, tuple, bitcast, an in-place update, a while's carried state, a done).
+    """
+
+    size: Ints
+    """Bytes, shape [b]."""
+    node: Ints
+    """Defining node, shape [b]."""
+    readers: Csr
+    """Distinct reading nodes of each buffer, ascending."""
+    touches: Csr
+    """The inverse: for each node, the buffers it defines or reads."""
+    live_in: npt.NDArray[np.bool_]
+    """Whether the caller owns it (a parameter): it is live throughout. Shape [b]."""
+    live_out: npt.NDArray[np.bool_]
+    """Whether it is part of the result: it is live to the end. Shape [b]."""

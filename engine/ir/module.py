@@ -1,0 +1,95 @@
+"""A loaded HLO module: XLA's proto plus what the proto does not hold.
+
+A `Module` is a value. Nobody changes the proto of one that exists: passes edit a copy (`engine.ir.edit`) and return a
+new Module. Instructions are known by their proto id, which stays the same through passes that do not touch them;
+`origins` says which instructions of the module as loaded a new one came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
+
+_NO_ORIGINS: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Fields of the text header that HloModuleProto does not hold (they live in XLA's HloModuleConfig)."""
+
+    num_partitions: int = 1
+    replica_count: int = 1
+    rest: tuple[tuple[str, str], ...] = ()
+    """Other header fields the proto loses (``allow_spmd_sharding_propagation_to_…``), as printed, in order."""
+
+    @property
+    def devices(self) -> int:
+        """How many devices run the module."""
+        return self.num_partitions * self.replica_count
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a module was read from."""
+
+    path: str
+    """As the user gave it; ``-`` for standard input."""
+    sha256: str
+    """Of the bytes as read, before decompression."""
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """One HLO module. See the module docstring for what may be relied on."""
+
+    proto: HloModuleProto
+    header: Header = Header()
+    notes: tuple[str, ...] = ()
+    """What reading inferred or left out, each one sentence for the user."""
+    origins: Mapping[int, tuple[int, ...]] = field(default=_NO_ORIGINS)
+    """Instruction id → ids of the module as loaded that it came from. An id that is missing is its own origin."""
+    source: Source | None = None
+
+    @property
+    def name(self) -> str:
+        return self.proto.name
+
+    @cached_property
+    def computations(self) -> Mapping[int, HloComputationProto]:
+        """By id, in the proto's order (callees before callers)."""
+        return {c.id: c for c in self.proto.computations}
+
+    @property
+    def entry(self) -> HloComputationProto:
+        return self.computations[self.proto.entry_computation_id]
+
+    @cached_property
+    def instructions(self) -> Mapping[int, HloInstructionProto]:
+        """Every instruction of every computation, by id."""
+        return {i.id: i for c in self.proto.computations for i in c.instructions}
+
+    @cached_property
+    def computation_of(self) -> Mapping[int, int]:
+        """Instruction id → id of the computation that holds it."""
+        return {i.id: c.id for c in self.proto.computations for i in c.instructions}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, HloInstructionProto]:
+        """Every instruction by name; names are unique within a module."""
+        return {i.name: i for c in self.proto.computations for i in c.instructions}
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the module carries an order of its own (``is_scheduled=true``)."""
+        return len(self.proto.schedule.sequences) > 0
+
+    def origins_of(self, instruction: int) -> tuple[int, ...]:
+        """Ids, in the module as loaded, that `instruction` came from; itself if it was there."""
+        return self.origins.get(instruction, (instruction,))
+
+    def with_notes(self, *notes: str) -> Module:
+        return replace(self, notes=self.notes + notes)

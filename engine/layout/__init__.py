@@ -1,0 +1,1 @@
+"""What will be drawn of a graph: what is open, and where it lies."""

@@ -1,0 +1,1 @@
+"""Passes over HLO modules, and pipelines of them with a text form."""

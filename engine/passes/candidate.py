@@ -1,0 +1,50 @@
+"""Places where a collective and einsums could be decomposed, with the verdict and the numbers behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GateTerms:
+    """Terms of the gate ``comp + comm >= max(comp, ring) + extra`` (technique §6), in integer picoseconds.
+
+    They are for one execution; loops multiply them by `Candidate.trips`.
+    """
+
+    comp: int
+    comm: int
+    ring: int
+    extra: int
+
+    @property
+    def gain(self) -> int:
+        return self.comp + self.comm - max(self.comp, self.ring) - self.extra
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One collective of the module as the pass found it, and what was decided."""
+
+    id: str
+    """Name of the collective instruction; what ``force=`` and ``forbid=`` take."""
+    kind: str
+    """``all-gather-einsum``, ``einsum-reduce-scatter``, ``all-reduce``, ``chain`` or ``other``."""
+    collective: int
+    """Instruction id in the module the pass was given."""
+    einsums: tuple[int, ...]
+    """Instruction ids of the einsums that could overlap with it; empty when there are none."""
+    group_size: int
+    case: str | None
+    """``non-contracting``, ``contracting``, ``batch``, ``scatter``; None where no einsum was found."""
+    chosen: bool
+    reason: str
+    """The verdict in words with its numbers: why it was decomposed, or why not."""
+    gate: GateTerms | None = None
+    """None where the gate was not asked."""
+    variant: str = ""
+    """Form of the decomposition that was chosen: ``unrolled, ring=both``; empty where not decomposed."""
+    trips: int = 1
+    """How often the collective runs in one execution of the entry computation."""
+    row: str = ""
+    """Key shared by alike sites (same shapes and groups, op_name equal up to its numbers)."""

@@ -1,0 +1,1 @@
+"""AllGather→einsum and einsum→ReduceScatter become loops of partial einsums and collective permutes."""

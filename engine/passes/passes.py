@@ -1,0 +1,39 @@
+"""A pass is a frozen dataclass with a name and one method; its fields are its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+from engine.chips.machine import Machine
+from engine.control import QUIET, Control
+from engine.ir.module import Module
+from engine.passes.candidate import Candidate
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What passes may ask about the world."""
+
+    machine: Machine
+    control: Control = QUIET
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a pass gives back."""
+
+    module: Module
+    candidates: tuple[Candidate, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Pass(Protocol):
+    """Fields with defaults; values are str, int, bool or tuple[str, ...]."""
+
+    name: ClassVar[str]
+
+    def apply(self, module: Module, context: Context) -> Result:
+        """A new module, or the same one when there is nothing to do."""
+        ...

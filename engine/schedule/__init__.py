@@ -1,0 +1,1 @@
+"""Orders for computations: schedulers, budgets, bounds, and why each instruction is where it is."""

@@ -1,0 +1,1 @@
+"""The user's session as a frozen value: modules, plans, variants, and its files."""

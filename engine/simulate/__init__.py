@@ -1,0 +1,1 @@
+"""A schedule and costs become a timeline: discrete events over compute streams and shared links."""

@@ -1,0 +1,1 @@
+"""The window's panes; they draw the session and know the engine, never the application."""
