@@ -1,7 +1,7 @@
 """One computation as ids and CSR arrays: what schedulers, the simulator and the layout work on.
 
-Node k is the k-th instruction of the computation in the proto's (topological) order. A CSR pair ``(start, index)``
-lists, for node k, ``index[start[k]:start[k + 1]]``.
+Node k is the k-th instruction of the computation in the proto's (topological) order. A CSR pair ``(starts, items)``
+lists, for node k, ``items[starts[k]:starts[k + 1]]``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Bools = npt.NDArray[np.bool_]
 class Csr(NamedTuple):
     """A list of node numbers for each node."""
 
-    start: Ints
-    index: Ints
+    starts: Ints
+    items: Ints
 
     def of(self, node: int) -> Ints:
         """The entries of `node`."""
-        return self.index[self.start[node] : self.start[node + 1]]
+        return self.items[self.starts[node] : self.starts[node + 1]]
 
 
 @dataclass(frozen=True, eq=False)

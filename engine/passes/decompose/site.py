@@ -1,0 +1,112 @@
+"""What the finder hands to the emitter: a collective, the einsums it can overlap with, and how shards run through.
+
+"Blocked along dimension d" means: the array is N equal contiguous blocks along d, block k being what ring position k
+contributes (a gather) or keeps (a scatter).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Case(StrEnum):
+    """How the einsum uses the blocked dimension (technique §1)."""
+
+    NON_CONTRACTING = "non-contracting"
+    CONTRACTING = "contracting"
+    BATCH = "batch"
+    SCATTER = "scatter"
+
+
+class Mode(StrEnum):
+    """What the ids in the groups are."""
+
+    PARTITION = "partition"
+    REPLICA = "replica"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Replica groups of one collective, written out: one tuple of device ids a group, by position in the group."""
+
+    members: tuple[tuple[int, ...], ...]
+    mode: Mode
+
+    @property
+    def size(self) -> int:
+        """N, the number of ring positions."""
+        return len(self.members[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A shape-only or element-wise instruction between collective and einsum that can be done block by block."""
+
+    instruction: int
+    """Its id. Its operand on the path is `operand`; other operands, if any, are scalars or broadcasts of scalars."""
+    operand: int
+    """Which operand lies on the path."""
+    dim: int
+    """Dimension of the RESULT along which it is blocked."""
+    block: int
+    """Elements of one block along `dim`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EinsumUse:
+    """One einsum (dot, or convolution that is a matmul) on the path of a collective."""
+
+    instruction: int
+    case: Case
+    side: int
+    """Operand index (0 lhs, 1 rhs) that is blocked: the gathered one; for a scatter the one that is sliced.
+    Where a scatter runs over a batch dimension both operands are sliced, and `other_dim` is set."""
+    dim: int
+    """Dimension of operand `side` along which it is blocked (gather) or is to be sliced (scatter)."""
+    other_dim: int | None
+    """Dimension of the other operand to be sliced by block (contracting and batch cases), else None."""
+    output_dim: int | None
+    """Dimension of the einsum's result that is blocked (non-contracting, batch, scatter), else None."""
+    steps: tuple[Step, ...] = ()
+    """Gather: from the collective's result to the operand. Scatter: from the einsum's result to the collective's
+    operand. In order of data flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatherSite:
+    """An all-gather and the einsums that read it; they do not depend on each other and share one loop."""
+
+    computation: int
+    collectives: tuple[int, ...]
+    """Equal all-gathers (same operand, groups and dimension) that are merged; ids, first in order first. For an
+    asynchronous form the id of the done."""
+    operand: int
+    """Id of the shard."""
+    dim: int
+    """Gathered dimension of the collective's result."""
+    groups: Groups
+    uses: tuple[EinsumUse, ...]
+    rebuild: bool
+    """Whether something else reads the gathered array, so that the loop must rebuild it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterSite:
+    """An einsum whose result is reduced and scattered: a reduce-scatter, or an all-reduce sliced by position."""
+
+    computation: int
+    collective: int
+    """Id of the reduce-scatter or all-reduce (of the done, for an asynchronous form)."""
+    result: int
+    """Id of the instruction that the decomposed result replaces: the collective, or the dynamic-slice."""
+    reducer: str
+    """Opcode of the reduction; only ``add`` can be decomposed."""
+    groups: Groups
+    positions: tuple[int, ...]
+    """π: position r of every group keeps block π(r) of the result; the identity for a reduce-scatter."""
+    dim: int
+    """Scattered dimension of the collective's operand."""
+    use: EinsumUse
+    tail: tuple[Step, ...] = ()
+    """Instructions between an all-reduce and the slice (reshape, convert, …) that are redone on the block."""
