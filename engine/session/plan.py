@@ -1,0 +1,41 @@
+"""What the user chooses: passes, scheduler, budget, memory cap, and the machine to plan for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.chips.budget import Budget
+
+BEST_PASSES = "decompose,async-permute"
+"""The pipeline tried when the user names none: every choice in it is made by predicted gain."""
+
+DEFAULT_SCHEDULERS = ("memory", "bottom-up", "top-down")
+"""Shown when the user names no scheduler."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSpec:
+    """A machine as the user names it; what is missing is inferred from the module."""
+
+    chip: str = "tpu-v4"
+    """Name of a shipped chip, or the path of a TOML file."""
+    topology: str | None = None
+    """``4x4x4``, with wrap marks as `engine.chips` reads them."""
+    mesh: str | None = None
+    """``x=8,y=8``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a variant is made from a module. Text fields are in the forms that `Pipeline` and schedulers parse."""
+
+    passes: str = ""
+    scheduler: str = "bottom-up"
+    budget: Budget | None = None
+    """None is the chip's default."""
+    memory_cap: int | None = None
+    """Bytes; None is no cap."""
+
+
+AS_LOADED = Plan(passes="", scheduler="as-loaded")
+"""The plan of variant 0."""

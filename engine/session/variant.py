@@ -1,0 +1,34 @@
+"""A plan and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.cost.costs import Origin
+from engine.cost.program import Program
+from engine.passes.candidate import Candidate
+from engine.schedule.problem import Schedule
+from engine.session.plan import MachineSpec, Plan
+from engine.timeline.timeline import Metrics, Timeline
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One row of the comparison. `program.module` is the module after the plan's passes."""
+
+    name: str
+    machine: MachineSpec
+    plan: Plan
+    program: Program
+    candidates: tuple[Candidate, ...]
+    """Every collective of the module as loaded, with the verdict of this plan's passes; empty without passes."""
+    schedule: Schedule
+    timeline: Timeline
+    metrics: Metrics
+    notes: tuple[str, ...] = ()
+    """What was inferred or assumed on the way, each one sentence."""
+
+    @property
+    def source(self) -> Origin:
+        """Where the times came from."""
+        return self.timeline.source
