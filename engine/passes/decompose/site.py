@@ -110,3 +110,52 @@ class ScatterSite:
     use: EinsumUse
     tail: tuple[Step, ...] = ()
     """Instructions between an all-reduce and the slice (reshape, convert, …) that are redone on the block."""
+
+
+@dataclass(frozen=True, slots=True)
+class MiddleStep:
+    """One instruction between the einsums of a chain, done once per block."""
+
+    instruction: int
+    dim: int
+    """Dimension of its result along which it is blocked."""
+    block: int
+    """Elements of one block along `dim`."""
+    slices: tuple[int | None, ...]
+    """For each operand the dimension along which it is blocked, None where it is used whole. A blocked operand that
+    is an earlier step of the middle, or a first einsum, is there in blocks already; any other is a whole array,
+    N equal blocks along that dimension, of which the step takes the one it works on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSite:
+    """Gather → einsums → element-wise → einsum → scatter whose middle never becomes one array (technique §2).
+
+    Both ends act on the same groups, blocks are numbered alike (the scatter's `positions` are the identity), and
+    nothing outside reads the middle. Block k of the first einsums' results goes through `middle` and is operand
+    `scatter.use.side` of the partial einsum for result block k.
+    """
+
+    computation: int
+    gather: GatherSite
+    """`uses` are the first einsums, all of case non-contracting or batch; `rebuild` is False."""
+    middle: tuple[MiddleStep, ...]
+    """In order of data flow; empty where a first einsum is the operand itself."""
+    scatter: ScatterSite
+
+
+@dataclass(frozen=True, slots=True)
+class AllReduceSite:
+    """A whole all-reduce between einsums, taken apart into a scatter after the one and a gather before the others.
+
+    Position r keeps block r of the all-reduce's operand along `scatter.dim`; that shard is what the gather starts
+    from. Neither end exists as an instruction: `scatter.result`, `gather.collectives` and `gather.operand` are all
+    the all-reduce's id, and `gather.dim` is `scatter.dim`.
+    """
+
+    computation: int
+    scatter: ScatterSite
+    gather: GatherSite
+
+
+Site = GatherSite | ScatterSite | ChainSite | AllReduceSite
