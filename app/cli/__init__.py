@@ -1,0 +1,1 @@
+"""The command line: what `lapstrake --help` lists. No Qt is imported unless a window opens."""

@@ -1,0 +1,156 @@
+"""Every command's arguments. Light on purpose: `--help` imports nothing but argparse."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+_COMMANDS = (
+    "open", "demo", "report", "compare", "sweep", "verify", "export", "explain", "chips", "passes", "schedulers",
+)  # fmt: skip
+_EPILOG = (
+    "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; "
+    "- reads standard input."
+)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Arguments with `command` set. ``lapstrake`` and ``lapstrake FILE`` mean ``lapstrake open``."""
+    words = list(argv)
+    if not words or (words[0] not in _COMMANDS and not words[0].startswith("-")) or words[0] == "-":
+        words.insert(0, "open")
+    return _parser().parse_args(words)
+
+
+def _version() -> str:
+    try:
+        return version("lapstrake")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lapstrake",
+        description="See, change and check how the collectives of an XLA job overlap with its einsums.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("--version", action="version", version=f"lapstrake {_version()}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    add = commands.add_parser("open", help="the explorer (the default)", epilog=_EPILOG)
+    add.add_argument("file", nargs="?", metavar="FILE")
+    _machine(add)
+
+    add = commands.add_parser("demo", help="the explorer on a shipped sample; without a display, its report")
+    add.add_argument("--report", action="store_true", help="print the report even where a window could open")
+
+    add = commands.add_parser("report", help="candidates, variants, gains", epilog=_EPILOG)
+    _file(add)
+    _machine(add)
+    _plan(add)
+    add.add_argument("--json", action="store_true", help="machine-readable, schema 1")
+    add.add_argument(
+        "--require-gain", action="store_true", help="exit 1 unless a variant is faster than the module as loaded"
+    )
+
+    add = commands.add_parser("compare", help="variants of one or more modules side by side", epilog=_EPILOG)
+    add.add_argument("files", nargs="+", metavar="FILE")
+    _machine(add)
+    add.add_argument(
+        "--variant", action="append", default=[], metavar="PLAN",
+        help='a plan: "PASSES | SCHEDULER | BUDGET", the last two may be left out; repeatable',
+    )  # fmt: skip
+    add.add_argument("--json", action="store_true", help="machine-readable, schema 1")
+
+    add = commands.add_parser(
+        "sweep", help="one variant over a range of budgets, bandwidths, unrolls or rings", epilog=_EPILOG
+    )
+    _file(add)
+    _machine(add)
+    _plan(add)
+    add.add_argument(
+        "--over",
+        required=True,
+        metavar="NAME=RANGE",
+        help="budget=1..16, link-bandwidth=0.25..4, unroll=1,2, ring=one,both",
+    )
+    add.add_argument("--json", action="store_true", help="machine-readable")
+    add.add_argument("--plot", metavar="OUT.svg", help="also draw it")
+
+    add = commands.add_parser("verify", help="original against transformed, numerically, on devices", epilog=_EPILOG)
+    _file(add)
+    _machine(add)
+    _plan(add)
+    add.add_argument(
+        "--devices", type=_positive, metavar="N", help="devices to run on (the module says how many it needs)"
+    )
+    add.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
+    add.add_argument("--seed", type=int, default=0, metavar="S", help="of the random inputs")
+    add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
+    add.add_argument("--json", action="store_true", help="machine-readable")
+
+    add = commands.add_parser("export", help="write the transformed module or its schedule", epilog=_EPILOG)
+    _file(add)
+    _machine(add)
+    _plan(add)
+    add.add_argument("--to", required=True, choices=("hlo", "pb", "stablehlo"))
+    add.add_argument("-o", "--output", required=True, metavar="OUT", help="a file; - writes text to standard output")
+
+    add = commands.add_parser(
+        "explain", help="why an instruction is where it is, is exposed, or was not decomposed", epilog=_EPILOG
+    )
+    _file(add)
+    add.add_argument("instruction", metavar="INSTRUCTION")
+    _machine(add)
+    _plan(add)
+
+    for name, what in (
+        ("chips", "chips that ship, with their figures"),
+        ("passes", "passes and their options"),
+        ("schedulers", "schedulers and their options"),
+    ):
+        commands.add_parser(name, help=what)
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 was expected, but {text} came")
+    return number
+
+
+def _file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE")
+
+
+def _machine(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("machine", "what is missing is inferred from the module, and said")
+    group.add_argument(
+        "--chip", default="tpu-v4", help="a shipped chip (lapstrake chips) or a TOML file; default tpu-v4"
+    )
+    group.add_argument("--topology", metavar="4x4x4")
+    group.add_argument("--mesh", metavar="x=8,y=8")
+    group.add_argument(
+        "--costs", action="append", default=[], metavar="FILE",
+        help="costs from elsewhere: ScheduleProto text, PGLE, xplane.pb or a table; repeatable, later ones win",
+    )  # fmt: skip
+    group.add_argument("--time-limit", type=float, metavar="SECONDS", help="give up after so long")
+    group.add_argument("--quiet", action="store_true", help="no progress, no notes")
+    group.add_argument("--no-color", action="store_true")
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("plan")
+    group.add_argument(
+        "--passes",
+        metavar="TEXT",
+        help='"decompose{unroll=2,ring=both},async-permute"; default: chosen by predicted gain',
+    )
+    group.add_argument("--scheduler", metavar="NAME", help="lapstrake schedulers lists them; default bottom-up")
+    group.add_argument(
+        "--budget", metavar="B", help="operations in flight: 4, or permute=4,gather=1,total=5; default the chip's"
+    )
+    group.add_argument("--memory-cap", metavar="28GiB", help="no schedule may take more")

@@ -1,0 +1,48 @@
+"""`lapstrake compare`: plans side by side, against the first one of each module."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+
+from app.cli import loading, schema, tables
+from app.cli.console import progress
+from app.cli.main import DONE
+from engine.chips.budget import Budget
+from engine.errors import UsageError
+from engine.session.evaluation import default_plans
+from engine.session.plan import Plan
+
+
+def run(arguments: Namespace) -> int:
+    """Print one table a module; with several modules also how they relate."""
+    plans = [parse_variant(text) for text in arguments.variant]
+    reports = []
+    with progress(arguments) as control:
+        share = 1.0 / len(arguments.files)
+        for number, path in enumerate(arguments.files):
+            part = control.part(number * share, (number + 1) * share)
+            module = loading.load(path, part.part(0.0, 0.3))
+            evaluator = loading.evaluator(module, arguments)
+            named = [("as loaded", next(iter(default_plans(None)))[1]), *(("", p) for p in plans)]
+            chosen = named if plans else list(default_plans(None))
+            variants = [evaluator.evaluate(plan, name, part) for name, plan in chosen]
+            reports.append((module, evaluator, variants))
+    if arguments.json:
+        json.dump([schema.report(m, e.machine, v) for m, e, v in reports], sys.stdout, indent=1)
+        print()
+        return DONE
+    for module, evaluator, variants in reports:
+        tables.show_module(module, evaluator.machine)
+        tables.show_variants(variants)
+    return DONE
+
+
+def parse_variant(text: str) -> Plan:
+    """``PASSES | SCHEDULER | BUDGET``; the last two may be missing. Raises UsageError."""
+    pieces = [piece.strip() for piece in text.split("|")]
+    if len(pieces) > 3:
+        raise UsageError(f"a plan is 'PASSES | SCHEDULER | BUDGET', but {len(pieces)} parts came: '{text}'")
+    passes, scheduler, budget = (*pieces, "", "")[:3]
+    return Plan(passes, scheduler or "bottom-up", Budget.parse(budget) if budget else None)

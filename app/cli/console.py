@@ -1,0 +1,67 @@
+"""What commands print on: progress on standard error, results on standard output, colour only where it is read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.control import Control
+
+_PATIENCE = 1.0
+"""Seconds before a progress bar appears."""
+
+
+@contextmanager
+def progress(arguments: Namespace) -> Iterator[Control]:
+    """A control that draws a bar on a terminal once the work takes over a second, and keeps ``--time-limit``."""
+    limit = getattr(arguments, "time_limit", None)
+    deadline = None if limit is None else time.monotonic() + limit
+
+    def late() -> bool:
+        return deadline is not None and time.monotonic() > deadline
+
+    if getattr(arguments, "quiet", False) or not sys.stderr.isatty():
+        yield Control(stop=late)
+        return
+    bar = _Bar()
+    try:
+        yield Control(bar.show, late)
+    finally:
+        bar.clear()
+
+
+class _Bar:
+    """One line on standard error, made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._shown = 0.0
+
+    def show(self, fraction: float, message: str) -> None:
+        now = time.monotonic()
+        if now - self._start < _PATIENCE or now - self._shown < 0.1:
+            return
+        self._shown = now
+        filled = round(max(0.0, min(1.0, fraction)) * 20)
+        sys.stderr.write(f"\r\033[K{'█' * filled}{'░' * (20 - filled)} {fraction:4.0%} {message[:60]}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+def colour(arguments: Namespace) -> bool:
+    """Whether standard output takes colour: a terminal, neither ``--no-color`` nor NO_COLOR set."""
+    return sys.stdout.isatty() and not getattr(arguments, "no_color", False) and not os.environ.get("NO_COLOR")
+
+
+def note(arguments: Namespace, text: str) -> None:
+    """Say something that is not the result."""
+    if not getattr(arguments, "quiet", False):
+        print(text, file=sys.stderr)

@@ -1,0 +1,22 @@
+"""`lapstrake explain`: why an instruction is where it is, why a transfer is exposed, why a site was left."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from app.cli import loading
+from app.cli.console import note, progress
+from app.cli.main import DONE
+from engine.session.explaining import explain
+
+
+def run(arguments: Namespace) -> int:
+    """Print the explanation, one paragraph a reason."""
+    plan = loading.plan_or_best(arguments)
+    with progress(arguments) as control:
+        module = loading.load(arguments.file, control.part(0.0, 0.2))
+        variant = loading.evaluator(module, arguments).evaluate(plan, control=control.part(0.2, 1.0))
+    for text in variant.notes:
+        note(arguments, f"note: {text}")
+    print(explain(module, variant, arguments.instruction))
+    return DONE

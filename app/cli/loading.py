@@ -1,0 +1,61 @@
+"""From arguments to the engine's values: modules, machines, plans."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from engine.chips.budget import Budget
+from engine.control import Control
+from engine.errors import UsageError
+from engine.hlo.reading import read
+from engine.ir.module import Module
+from engine.session.evaluation import Evaluator
+from engine.session.plan import BEST_PASSES, MachineSpec, Plan
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def load(path: str, control: Control) -> Module:
+    """Read FILE; ``-`` is standard input."""
+    control.step(0.0, f"reading {path}")
+    return read(path, control=control)
+
+
+def evaluator(module: Module, arguments: Namespace) -> Evaluator:
+    """An evaluator of `module` on the machine that the arguments name, with the costs they name."""
+    from engine.cost.imports import read_costs
+
+    spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
+    return Evaluator(module, spec, tuple(read_costs(path) for path in arguments.costs))
+
+
+def budget(arguments: Namespace) -> Budget | None:
+    return None if arguments.budget is None else Budget.parse(arguments.budget)
+
+
+def memory_cap(arguments: Namespace) -> int | None:
+    """Bytes of ``28GiB``. Raises UsageError."""
+    return None if arguments.memory_cap is None else parse_bytes(arguments.memory_cap)
+
+
+def parse_bytes(text: str) -> int:
+    """``28GiB``, ``500 MB`` or a plain number of bytes. Raises UsageError."""
+    number = text.strip().rstrip("KMGBikmgb ")
+    unit = text.strip()[len(number) :].strip().upper()
+    try:
+        return int(float(number) * _UNITS[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise UsageError(f"an amount of memory like 28GiB was expected, but '{text}' came") from None
+
+
+def plan(arguments: Namespace) -> Plan | None:
+    """The plan that was named; None when neither passes nor a scheduler were."""
+    if arguments.passes is None and arguments.scheduler is None:
+        return None
+    passes = BEST_PASSES if arguments.passes is None else arguments.passes
+    return Plan(passes, arguments.scheduler or "bottom-up", budget(arguments), memory_cap(arguments))
+
+
+def plan_or_best(arguments: Namespace) -> Plan:
+    """The plan that was named, else the best passes under bottom-up."""
+    return plan(arguments) or Plan(BEST_PASSES, "bottom-up", budget(arguments), memory_cap(arguments))

@@ -1,0 +1,15 @@
+"""`lapstrake passes`: every pass with its options."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from app.cli.listing import show_parts
+from app.cli.main import DONE
+from engine.passes.pipeline import PASSES
+
+
+def run(arguments: Namespace) -> int:
+    """Print the list."""
+    show_parts(PASSES)
+    return DONE

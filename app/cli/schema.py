@@ -1,0 +1,83 @@
+"""The JSON that `report --json` prints: schema 1, stable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.cli.figures import microseconds
+from engine.chips.machine import Machine
+from engine.cost.costs import Origin
+from engine.ir.module import Module
+from engine.passes.candidate import Candidate
+from engine.session.variant import Variant
+
+_SOURCES = {Origin.COMPILER: "compiler", Origin.MEASURED: "measured"}
+
+
+def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dict[str, Any]:
+    """The whole report. Candidates are those of the last variant that has any."""
+    candidates = next((v.candidates for v in reversed(variants) if v.candidates), ())
+    return {
+        "schema": 1,
+        "module": _module(module),
+        "machine": {
+            "chip": machine.chip.name,
+            "topology": str(machine.topology),
+            "mesh": machine.mesh,
+            "inferred": list(machine.notes),
+        },
+        "candidates": [_candidate(c, module) for c in candidates],
+        "variants": [_variant(v) for v in variants],
+        "notes": list(dict.fromkeys(n for v in variants for n in v.notes)),
+    }
+
+
+def _module(module: Module) -> dict[str, Any]:
+    return {
+        "name": module.name,
+        "instructions": len(module.instructions),
+        "computations": len(module.computations),
+        "partitions": module.header.devices,
+        "scheduled": module.is_scheduled,
+    }
+
+
+def _candidate(candidate: Candidate, module: Module) -> dict[str, Any]:
+    gate = candidate.gate
+    terms = (gate.comp, gate.comm, gate.ring, gate.extra, gate.gain) if gate else (None,) * 5
+    names = ("comp_us", "comm_us", "ring_us", "extra_us", "gain_us")
+    return {
+        "id": candidate.id,
+        "kind": candidate.kind,
+        "collective": module.instructions[candidate.collective].name,
+        "einsums": [module.instructions[e].name for e in candidate.einsums],
+        "group_size": candidate.group_size,
+        "case": candidate.case,
+        "chosen": candidate.chosen,
+        "reason": candidate.reason,
+        **{name: None if term is None else microseconds(term) for name, term in zip(names, terms, strict=True)},
+        "variant": candidate.variant,
+        "trips": candidate.trips,
+        "row": candidate.row,
+    }
+
+
+def _variant(variant: Variant) -> dict[str, Any]:
+    metrics = variant.metrics
+    return {
+        "name": variant.name,
+        "source": _SOURCES.get(variant.source, "model"),
+        "passes": variant.plan.passes,
+        "scheduler": variant.plan.scheduler,
+        "budget": str(variant.schedule.budget),
+        "makespan_us": microseconds(metrics.makespan),
+        "compute_us": microseconds(metrics.compute),
+        "comm_us": microseconds(metrics.comm),
+        "exposed_comm_us": microseconds(metrics.exposed),
+        "overlap_fraction": metrics.overlap_fraction,
+        "peak_memory_bytes": metrics.peak_memory,
+        "max_in_flight": metrics.max_in_flight,
+        "flops_utilization": metrics.flops_utilization,
+        "lower_bound_us": microseconds(metrics.lower_bound),
+    }

@@ -1,0 +1,89 @@
+"""Reports for people: tables on standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from app.cli.figures import change, duration, size
+from engine.chips.machine import Machine
+from engine.cost.costs import Origin
+from engine.ir.module import Module
+from engine.passes.candidate import Candidate
+from engine.passes.rows import Row, rows_of
+from engine.session.variant import Variant
+
+_PIPE_WIDTH = 160
+"""Columns where standard output is no terminal: nothing is wrapped away for grep."""
+
+
+def console() -> Console:
+    made = Console(highlight=False, soft_wrap=False)
+    return made if made.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+
+
+def show_module(module: Module, machine: Machine) -> None:
+    scheduled = "scheduled" if module.is_scheduled else "not scheduled"
+    console().print(
+        f"{module.name}: {len(module.instructions):,} instructions in {len(module.computations):,} computations, "
+        f"{module.header.devices} devices, {scheduled}\n"
+        f"{machine.chip.title}, {machine.topology}"
+    )
+
+
+def show_candidates(candidates: Sequence[Candidate]) -> None:
+    """One line for alike sites; times are of one execution, gains are the sum over the row."""
+    if not candidates:
+        console().print("\nno collectives\n")
+        return
+    rows = rows_of(candidates)
+    chosen = sum(c.chosen for c in candidates)
+    table = Table(
+        box=box.SIMPLE_HEAD, title=f"{len(candidates)} collectives, {chosen} decomposed", title_justify="left"
+    )
+    for name in ("", "collective", "kind", "N"):
+        table.add_column(name, no_wrap=True)
+    for name in ("comp", "comm", "ring", "extra", "gain"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", overflow="fold")
+    for row in rows:
+        table.add_row(*_cells(row))
+    console().print(table)
+
+
+def _cells(row: Row) -> Iterable[str]:
+    first = row.candidates[0]
+    times = f" ×{len(row.candidates)}" if len(row.candidates) > 1 else ""
+    kind = first.kind if first.case in (None, "scatter") else f"{first.kind}, {first.case}"
+    gate = first.gate
+    terms = [duration(t) for t in (gate.comp, gate.comm, gate.ring, gate.extra)] if gate else [""] * 4
+    gain = duration(row.gain) if gate else ""
+    return ("●" if first.chosen else "○", first.id + times, kind, str(first.group_size), *terms, gain, first.reason)
+
+
+def show_variants(variants: Sequence[Variant]) -> None:
+    """Variants against the first one. Every time is the model's unless its row says otherwise."""
+    table = Table(box=box.SIMPLE_HEAD, title="variants (times predicted by the model, one step)", title_justify="left")
+    table.add_column("variant", no_wrap=True)
+    for name in ("makespan", "", "compute", "transfers", "exposed", "overlap", "peak memory", "in flight", "bound"):
+        table.add_column(name, justify="right", no_wrap=True)
+    base = variants[0].metrics.makespan
+    for variant in variants:
+        m = variant.metrics
+        mark = "" if variant.source is Origin.MODEL else f" [{variant.source.name.lower()}]"
+        table.add_row(
+            variant.name + mark,
+            duration(m.makespan),
+            "" if variant is variants[0] else change(m.makespan, base),
+            duration(m.compute),
+            duration(m.comm),
+            duration(m.exposed),
+            f"{m.overlap_fraction:.0%}",
+            size(m.peak_memory),
+            f"{m.max_in_flight}/{variant.schedule.budget}",
+            duration(m.lower_bound),
+        )
+    console().print(table)

@@ -1,0 +1,46 @@
+"""`lapstrake verify`: the original and the transformed module on devices, number against number."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+
+from app.cli import loading
+from app.cli.console import note, progress
+from app.cli.main import BAD_ANSWER, DONE
+from engine.execute.verifying import Verification, verify
+from engine.passes.passes import Context
+from engine.passes.pipeline import Pipeline
+
+
+def run(arguments: Namespace) -> int:
+    """Print the comparison; 1 when the numbers differ by more than the tolerance."""
+    plan = loading.plan_or_best(arguments)
+    with progress(arguments) as control:
+        module = loading.load(arguments.file, control.part(0.0, 0.1))
+        machine = loading.evaluator(module, arguments).machine
+        result = Pipeline.parse(plan.passes).run(module, Context(machine, control.part(0.1, 0.3)))
+        found = verify(
+            module,
+            result.module,
+            devices=arguments.devices,
+            seed=arguments.seed,
+            seeds=arguments.seeds,
+            platform=arguments.platform,
+            control=control.part(0.3, 1.0),
+        )
+    changed = sum(c.chosen for c in result.candidates)
+    if arguments.json:
+        json.dump({"schema": 1, "passes": plan.passes, "decomposed": changed, **found.as_json()}, sys.stdout, indent=1)
+        print()
+    else:
+        for text in (*module.notes, *result.notes, *found.notes):
+            note(arguments, f"note: {text}")
+        print(f"{module.name}: {changed} of {len(result.candidates)} collectives decomposed by {plan.passes}")
+        print(_sentence(found))
+    return DONE if found.equal else BAD_ANSWER
+
+
+def _sentence(found: Verification) -> str:
+    return str(found)

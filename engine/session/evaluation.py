@@ -1,0 +1,100 @@
+"""Plans become variants: run the passes, price the result, put it in order, simulate it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from engine.chips.budget import Budget
+from engine.chips.machine import Machine, machine_for
+from engine.control import QUIET, Control
+from engine.cost.imports import ImportedCosts
+from engine.cost.program import Program
+from engine.cost.programs import prepare
+from engine.ir.module import Module
+from engine.passes.passes import Context, Result
+from engine.passes.pipeline import Pipeline
+from engine.schedule.programs import schedule_program
+from engine.schedule.registry import parse_scheduler
+from engine.session.plan import AS_LOADED, BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan
+from engine.session.variant import Variant
+from engine.simulate.simulator import simulate
+
+
+@dataclass
+class Evaluator:
+    """Evaluates plans of one module on one machine; what plans share is computed once.
+
+    `evaluate` raises UsageError for plans that name unknown parts, and `Infeasible` where no order fits the plan's
+    budget or memory cap.
+    """
+
+    module: Module
+    spec: MachineSpec = field(default_factory=MachineSpec)
+    imports: tuple[ImportedCosts, ...] = ()
+    machine: Machine = field(init=False)
+    _results: dict[str, Result] = field(init=False, default_factory=dict)
+    _programs: dict[str, Program] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.machine = machine_for(self.module, self.spec.chip, topology=self.spec.topology, mesh=self.spec.mesh)
+
+    def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
+        """The variant that `plan` makes; `name` defaults to the plan in words."""
+        pipeline = Pipeline.parse(plan.passes)
+        scheduler = parse_scheduler(plan.scheduler)
+        budget = plan.budget or self.machine.chip.default_budget
+        key = str(pipeline)
+        result = self._transform(key, pipeline, control.part(0.0, 0.3))
+        program = self._price(key, result, control.part(0.3, 0.5))
+        schedule = schedule_program(
+            program, scheduler, budget, memory_cap=plan.memory_cap, control=control.part(0.5, 0.8)
+        )
+        simulation = simulate(program, schedule, control=control.part(0.8, 1.0))
+        return Variant(
+            name=name or describe(plan),
+            machine=self.spec,
+            plan=plan,
+            program=program,
+            candidates=result.candidates,
+            schedule=schedule,
+            timeline=simulation.timeline,
+            metrics=simulation.metrics,
+            notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes),
+        )
+
+    def _transform(self, key: str, pipeline: Pipeline, control: Control) -> Result:
+        if key not in self._results:
+            self._results[key] = pipeline.run(self.module, Context(self.machine, control))
+        return self._results[key]
+
+    def _price(self, key: str, result: Result, control: Control) -> Program:
+        if key not in self._programs:
+            control.step(0.0, "pricing instructions")
+            self._programs[key] = prepare(result.module, self.machine, imports=self.imports)
+        return self._programs[key]
+
+
+def describe(plan: Plan) -> str:
+    """A plan in a few words: ``decompose, async-permute · bottom-up``."""
+    passes = ", ".join(p.name for p in Pipeline.parse(plan.passes).passes)
+    return f"{passes} · {plan.scheduler}" if passes else plan.scheduler
+
+
+def default_plans(
+    plan: Plan | None, budget: Budget | None = None, memory_cap: int | None = None
+) -> Iterable[tuple[str, Plan]]:
+    """Names and plans of a report: the module as loaded, then the best passes under each scheduler, or just `plan`.
+
+    A name is empty where the plan speaks for itself.
+    """
+    yield "as loaded", AS_LOADED
+    if plan is not None:
+        yield "", plan
+        return
+    for scheduler in DEFAULT_SCHEDULERS:
+        yield f"decomposed, {scheduler}", Plan(BEST_PASSES, scheduler, budget, memory_cap)
+
+
+def _distinct(*groups: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note for group in groups for note in group))
