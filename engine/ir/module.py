@@ -50,7 +50,7 @@ class Module:
     header: Header = Header()
     notes: tuple[str, ...] = ()
     """What reading inferred or left out, each one sentence for the user."""
-    origins: Mapping[int, tuple[int, ...]] = field(default=_NO_ORIGINS)
+    origins: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: _NO_ORIGINS)
     """Instruction id → ids of the module as loaded that it came from. An id that is missing is its own origin."""
     source: Source | None = None
 
