@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.ir.groups import Groups as Groups
+from engine.ir.groups import Mode as Mode
+
 
 class Case(StrEnum):
     """How the einsum uses the blocked dimension (technique §1)."""
@@ -17,26 +20,6 @@ class Case(StrEnum):
     CONTRACTING = "contracting"
     BATCH = "batch"
     SCATTER = "scatter"
-
-
-class Mode(StrEnum):
-    """What the ids in the groups are."""
-
-    PARTITION = "partition"
-    REPLICA = "replica"
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Replica groups of one collective, written out: one tuple of device ids a group, by position in the group."""
-
-    members: tuple[tuple[int, ...], ...]
-    mode: Mode
-
-    @property
-    def size(self) -> int:
-        """N, the number of ring positions."""
-        return len(self.members[0])
 
 
 @dataclass(frozen=True, slots=True)
