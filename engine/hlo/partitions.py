@@ -1,0 +1,47 @@
+"""How many devices a module runs on when its header does not say: read from replica groups and permute pairs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto
+from engine.ir.module import Header
+
+
+def infer_counts(proto: HloModuleProto, header: Header) -> tuple[Header, str | None]:
+    """The header with its partition (or replica) count filled in where it says 1 and collectives name more devices.
+
+    A collective without a channel works across replicas, one with a channel across partitions (or over global ids).
+    The note says what was inferred and from which instruction; None when nothing was.
+    """
+    if header.devices > 1:
+        return header, None
+    most, witness = 1, None
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            devices = devices_named(instruction)
+            if devices > most:
+                most, witness = devices, instruction
+    if witness is None:
+        return header, None
+    partitioned = witness.channel_id > 0 or witness.use_global_device_ids
+    counted = replace(header, num_partitions=most) if partitioned else replace(header, replica_count=most)
+    field = "num_partitions" if partitioned else "replica_count"
+    return counted, f"{field}={most} was inferred from {witness.opcode} {witness.name}: the header does not say it."
+
+
+def devices_named(instruction: HloInstructionProto) -> int:
+    """The highest device number that a collective names, plus one; 0 when it names none."""
+    which = instruction.WhichOneof("replica_group_list")
+    if which == "iota_collective_device_list":
+        iota = instruction.iota_collective_device_list
+        return iota.num_replica_groups * iota.num_devices_per_group
+    if which == "mesh_axes_replica_group_list":
+        mesh = instruction.mesh_axes_replica_group_list.mesh
+        return max(mesh.device_ids, default=prod(axis.size for axis in mesh.axes) - 1) + 1
+    groups = instruction.replica_groups or instruction.collective_device_list.replica_groups
+    if groups:
+        return max((d for group in groups for d in group.replica_ids), default=-1) + 1
+    pairs = instruction.source_target_pairs
+    return max((max(pair.source, pair.target) for pair in pairs), default=-1) + 1

@@ -1,0 +1,115 @@
+"""The one place that touches jaxlib's private HLO interfaces: XLA's parser, printer and StableHLO converters.
+
+They move between releases. Tried with jaxlib 0.10.2 (the newest for Python 3.11) and 0.12 (Python 3.12 and later); any
+other is refused with a sentence. XLA aborts the process on some malformed inputs, and holds the GIL while it works:
+call these functions in a worker process (`engine.worker`), never in the window's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from engine.errors import LapstrakeError, UnsupportedError
+
+OLDEST = (0, 10, 2)
+NEWER_THAN_NEWEST = (0, 13)
+
+
+class XlaError(LapstrakeError):
+    """What XLA said, unchanged; callers turn it into an error about the user's file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """An HLO module as XLA understood it."""
+
+    proto: bytes
+    """Serialised HloModuleProto."""
+    header: str
+    """First line of XLA's print of the module: it names what the proto loses."""
+
+
+def version() -> str:
+    """Version of the jaxlib that is installed. Does not load XLA."""
+    from jaxlib.version import __version__
+
+    return str(__version__)
+
+
+def check_version(installed: str) -> None:
+    """Raises UnsupportedError for a jaxlib whose private interfaces were never tried."""
+    numbers = tuple(int(part) for part in installed.split(".")[:3] if part.isdigit())
+    if not OLDEST <= numbers < NEWER_THAN_NEWEST:
+        oldest, newest = (".".join(map(str, v)) for v in (OLDEST, NEWER_THAN_NEWEST))
+        raise UnsupportedError(
+            f"jaxlib {installed} is installed, but its HLO interfaces are only known from {oldest} up to, and not "
+            f'including, {newest}; install one of those: pip install "jaxlib>={oldest},<{newest}"'
+        )
+
+
+@cache
+def _hlo() -> Any:
+    check_version(version())
+    return import_module("jaxlib._hlo")
+
+
+@cache
+def _mlir() -> Any:
+    check_version(version())
+    return import_module("jaxlib._jax").mlir
+
+
+def parse(text: str) -> Parsed:
+    """Parse HLO text. Raises XlaError with XLA's message (``was parsing LINE:COLUMN: error: …``)."""
+    hlo = _hlo()
+    try:
+        module = hlo.hlo_module_from_text(text)
+        proto: bytes = module.as_serialized_hlo_module_proto()
+        return Parsed(proto, _header(module))
+    except RuntimeError as error:
+        raise XlaError(str(error)) from None
+
+
+def check_proto(proto: bytes) -> Parsed:
+    """Build XLA's module from a serialised HloModuleProto and give back its proto. Raises XlaError."""
+    hlo = _hlo()
+    try:
+        module = hlo.HloModule.from_serialized_hlo_module_proto(proto)
+        checked: bytes = module.as_serialized_hlo_module_proto()
+        return Parsed(checked, _header(module))
+    except RuntimeError as error:
+        raise XlaError(str(error)) from None
+
+
+def print_proto(proto: bytes) -> str:
+    """HLO text of a serialised HloModuleProto, constants in full. Raises XlaError."""
+    hlo = _hlo()
+    options = hlo.HloPrintOptions()
+    options.print_large_constants = True
+    try:
+        text: str = hlo.HloModule.from_serialized_hlo_module_proto(proto).to_string(options)
+    except RuntimeError as error:
+        raise XlaError(str(error)) from None
+    return text
+
+
+def to_stablehlo(proto: bytes) -> bytes:
+    """MLIR bytecode (StableHLO) of a serialised HloModuleProto. Raises XlaError."""
+    mlir = _mlir()
+    try:
+        code: bytes = mlir.hlo_to_stablehlo(proto)
+    except (RuntimeError, ValueError) as error:
+        raise XlaError(str(error)) from None
+    return code
+
+
+def _header(module: Any) -> str:
+    options = _hlo().HloPrintOptions()
+    options.print_large_constants = False
+    options.print_metadata = False
+    options.print_backend_config = False
+    text: str = module.to_string(options)
+    return text.partition("\n")[0]
