@@ -91,5 +91,19 @@ class Module:
         """Ids, in the module as loaded, that `instruction` came from; itself if it was there."""
         return self.origins.get(instruction, (instruction,))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For sending a module to a worker process: what can be computed again is left out."""
+        return _restore, (self.proto.SerializeToString(), self.header, self.notes, dict(self.origins), self.source)
+
     def with_notes(self, *notes: str) -> Module:
         return replace(self, notes=self.notes + notes)
+
+
+def _restore(
+    proto: bytes,
+    header: Header,
+    notes: tuple[str, ...],
+    origins: Mapping[int, tuple[int, ...]],
+    source: Source | None,
+) -> Module:
+    return Module(HloModuleProto.FromString(proto), header, notes, MappingProxyType(dict(origins)), source)
