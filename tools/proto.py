@@ -1,0 +1,56 @@
+"""Regenerates engine/hlo/hlo_pb2.py and .pyi from hlo.proto with an old compiler; tries them on old and new runtimes.
+
+protoc 4.25 (grpcio-tools 1.62; wheels for Python 3.11 and 3.12) is the newest whose output asks for no minimum runtime
+version, so that one file serves protobuf 6, which OR-tools needs, and protobuf 7.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTO = "engine/hlo/hlo.proto"
+COMPILER = "grpcio-tools>=1.62,<1.63"
+RUNTIMES = ("protobuf>=6.30,<7", "protobuf>=7,<8")
+TRY = """
+import sys
+sys.path.insert(0, "engine/hlo")
+import google.protobuf, hlo_pb2
+module = hlo_pb2.HloModuleProto(name="m")
+again = hlo_pb2.HloModuleProto.FromString(module.SerializeToString())
+assert again.name == "m"
+print("hlo_pb2 runs on protobuf", google.protobuf.__version__)
+"""
+
+
+def main() -> int:
+    """Exit status 0 when the files were written and run on every supported runtime."""
+    with tempfile.TemporaryDirectory(prefix="lapstrake-proto-") as folder:
+        compiler = environment(Path(folder) / "compiler", COMPILER, "setuptools<81")
+        run(compiler, "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "--pyi_out=.", PROTO)
+        for number, runtime in enumerate(RUNTIMES):
+            python = environment(Path(folder) / f"runtime{number}", runtime)
+            run(python, "-W", "error", "-c", TRY)
+    return 0
+
+
+def environment(folder: Path, *packages: str) -> Path:
+    """A new virtual environment with `packages`; returns its Python."""
+    venv.create(folder, with_pip=True)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
+    return python
+
+
+def run(python: Path, *arguments: str) -> None:
+    """Run `python` in the project's folder; raises CalledProcessError when it fails."""
+    subprocess.run([str(python), *arguments], cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
