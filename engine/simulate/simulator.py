@@ -1,0 +1,64 @@
+"""Simulates programs under a schedule: discrete events, shared resources, every loop body once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from engine.control import QUIET, Control
+from engine.cost.program import Program
+from engine.schedule.problem import Order, Schedule
+from engine.simulate.events import execute
+from engine.simulate.plan import plan_computation
+from engine.simulate.run import ComputationRun
+from engine.simulate.sharing import Loads
+from engine.timeline.timeline import Metrics, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """What is simulated and how much of it the timeline shows."""
+
+    sharing: bool = True
+    """Whether transfers share links and memory bandwidth with each other and with compute, or all run at full speed."""
+    slice_cap: int = 200_000
+    """Up to how many slices the timeline shows every iteration of every loop."""
+    expand: tuple[tuple[int, int], ...] = ()
+    """(instruction id of a loop, iteration) to show besides those that are shown anyway."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What a program does under a schedule."""
+
+    timeline: Timeline
+    metrics: Metrics
+    runs: Mapping[int, ComputationRun]
+    """Computation id → its run when nothing of its callers is under way."""
+
+
+def simulate_computation(
+    program: Program,
+    computation: int,
+    order: Order,
+    callees: Mapping[int, ComputationRun],
+    options: SimulationOptions = SimulationOptions(),
+) -> ComputationRun:
+    """Simulate one computation in `order`, given the runs of the computations that it calls."""
+    plan = plan_computation(program, computation, order, callees)
+    return execute(plan, Loads(sharing=options.sharing))[0]
+
+
+def simulate_computations(
+    program: Program,
+    schedule: Schedule,
+    options: SimulationOptions = SimulationOptions(),
+    control: Control = QUIET,
+) -> Mapping[int, ComputationRun]:
+    """Runs of every computation of `program`, callees first."""
+    runs: dict[int, ComputationRun] = {}
+    for position, computation in enumerate(program.graphs):
+        control.step(position / len(program.graphs), f"simulating {program.graphs[computation].name}")
+        runs[computation] = simulate_computation(program, computation, schedule.orders[computation], runs, options)
+    return MappingProxyType(runs)

@@ -1,0 +1,1 @@
+"""Synthetic programs for tests of the simulator."""
