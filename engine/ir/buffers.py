@@ -27,6 +27,9 @@ class Buffers:
     touches: Csr
     """The inverse: for each node, the buffers it defines or reads."""
     live_in: npt.NDArray[np.bool_]
-    """Whether the caller owns it (a parameter): it is live throughout. Shape [b]."""
+    """Whether it is live throughout: the caller owns it (a parameter that is not donated) or it is a constant. [b]."""
     live_out: npt.NDArray[np.bool_]
     """Whether it is part of the result: it is live to the end. Shape [b]."""
+    overwrites: Csr | None = None
+    """For each node that updates a buffer in place, the nodes that read what it overwrites and must have run before
+    it (for a start, its done); None where there are none. Following them and the proto's order makes no cycle."""
