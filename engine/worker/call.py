@@ -1,0 +1,230 @@
+"""The parent's side: a worker process and the call it is busy with."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from engine.control import Cancelled
+from engine.errors import LapstrakeError, WorkerError
+from engine.worker.child import Cancel, Raised, Request, Returned, Step, serve
+
+GRACE = 1.0
+"""Seconds that a cancelled call gets to stop by itself before its process is killed."""
+
+_FATAL = re.compile(r"^F\d{4} .*?\] (?P<glog>.*)$|^(?P<check>.*Check failed.*)$", re.MULTILINE)
+_TAIL = 1 << 16
+
+
+class Died(WorkerError):
+    """The worker process ended before it answered."""
+
+    def __init__(self, message: str, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+        """XLA's last words: its ``F`` line or ``Check failed`` line; empty when there was none."""
+
+
+class TimedOut(WorkerError):
+    """The worker did not answer before the deadline and was killed."""
+
+
+class Process:
+    """A spawned process that serves one call at a time."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = dict(environment)
+        handle, name = tempfile.mkstemp(prefix="lapstrake-worker-", suffix=".log")
+        os.close(handle)
+        self._said = Path(name)
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=serve, args=(theirs, self.environment, name), name="lapstrake worker", daemon=False
+        )
+        self._process.start()
+        theirs.close()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def forget_said(self) -> None:
+        """Empty the file of what the process wrote, so that a later death quotes only its own call."""
+        with suppress(OSError):
+            os.truncate(self._said, 0)
+
+    def said(self) -> str:
+        """The last of what the process wrote to standard output and error."""
+        try:
+            return self._said.read_bytes()[-_TAIL:].decode(errors="replace")
+        except OSError:
+            return ""
+
+    def exit_code(self) -> int | None:
+        """Waits for the process to end."""
+        self._process.join(5.0)
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        """Kill the process and what it started, and clean up after it."""
+        pid = self._process.pid
+        if pid is not None and self._process.is_alive():
+            if hasattr(os, "killpg"):
+                with suppress(OSError):
+                    os.killpg(pid, signal.SIGKILL)
+            self._process.kill()
+        self._process.join(5.0)
+        self.connection.close()
+        with suppress(OSError):
+            self._said.unlink(missing_ok=True)
+
+
+class Call:
+    """A call that a worker is busy with. Nothing happens by itself: whoever holds it polls or waits.
+
+    Used by one thread at a time.
+    """
+
+    _numbers = count(1)
+
+    def __init__(
+        self,
+        process: Process,
+        target: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        deadline: float | None,
+        release: Callable[[Process], None],
+    ) -> None:
+        """Send the call; `deadline` in seconds from now, None for no limit. `release` gets the process back if usable.
+
+        Raises OSError when the process is gone.
+        """
+        self.target = target
+        self.progress: tuple[float, str] = (0.0, "")
+        """Fraction done (0..1) and message, as last reported."""
+        self._process = process
+        self._release = release
+        self._number = next(self._numbers)
+        self._limit = deadline
+        self._end = None if deadline is None else time.monotonic() + deadline
+        self._kill_at: float | None = None
+        self._done = False
+        self._value: Any = None
+        self._error: LapstrakeError | None = None
+        process.forget_said()
+        process.connection.send(Request(self._number, target, args, kwargs))
+
+    def poll(self) -> bool:
+        """Take in what the worker sent, without waiting; whether the call has ended."""
+        return self.wait(0.0)
+
+    def wait(self, timeout: float) -> bool:
+        """Take in what the worker sends for up to `timeout` seconds; whether the call has ended."""
+        until = time.monotonic() + timeout
+        while not self._done:
+            now = time.monotonic()
+            waiting = max(0.0, min(until, *self._limits()) - now)
+            try:
+                if self._process.connection.poll(waiting):
+                    self._take(self._process.connection.recv())
+                    continue
+            except (EOFError, OSError):
+                self._finish_dead()
+                break
+            self._enforce(time.monotonic())
+            if time.monotonic() >= until:
+                break
+        return self._done
+
+    def result(self) -> Any:
+        """Wait for the end; the value.
+
+        Raises what the function raised if it was meant for the user, Died or TimedOut (both WorkerError) when the
+        process did not survive, Cancelled after `cancel`, WorkerError for anything unexpected.
+        """
+        while not self.wait(1.0):
+            pass
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def cancel(self) -> None:
+        """Ask the call to stop; its process is killed if it does not within a second. Ends as Cancelled."""
+        if self._done or self._kill_at is not None:
+            return
+        self._kill_at = time.monotonic() + GRACE
+        with suppress(OSError):
+            self._process.connection.send(Cancel(self._number))
+
+    def kill(self) -> None:
+        """End the call at once, with its process."""
+        if self._done:
+            return
+        self._process.kill()
+        self._finish(error=Cancelled("cancelled"))
+
+    def _limits(self) -> list[float]:
+        return [limit for limit in (self._end, self._kill_at) if limit is not None] or [float("inf")]
+
+    def _take(self, message: object) -> None:
+        match message:
+            case Step(number, fraction, text) if number == self._number:
+                self.progress = (fraction, text)
+            case Returned(number, value) if number == self._number:
+                self._finish(value=value)
+                self._release(self._process)
+            case Raised(number, error) if number == self._number:
+                self._finish(error=error)
+                self._release(self._process)
+
+    def _enforce(self, now: float) -> None:
+        if self._kill_at is not None and now >= self._kill_at:
+            self.kill()
+        elif self._end is not None and now >= self._end:
+            self._process.kill()
+            doing = f" while {self.progress[1]}" if self.progress[1] else ""
+            self._finish(error=TimedOut(f"no answer within {self._limit:g} s{doing}: the worker process was stopped"))
+
+    def _finish_dead(self) -> None:
+        code = self._process.exit_code()
+        said = last_words(self._process.said())
+        self._process.kill()
+        if self._kill_at is not None:
+            self._finish(error=Cancelled("cancelled"))
+            return
+        self._finish(error=Died(f"the worker process ended {_ending(code)}" + (f": {said}" if said else ""), said))
+
+    def _finish(self, value: Any = None, error: LapstrakeError | None = None) -> None:
+        self._done, self._value, self._error = True, value, error
+
+
+def last_words(said: str) -> str:
+    """The line with which XLA (or absl) aborted, without its time stamp; empty when there is none."""
+    found = _FATAL.search(said)
+    return "" if found is None else str(found["glog"] or found["check"]).strip()
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "without a word"
+    if code >= 0:
+        return f"with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"with {name}" + (" (the system may be out of memory)" if name == "SIGKILL" else "")

@@ -1,0 +1,118 @@
+"""Keeps workers between calls: starting one costs a few tenths of a second, and importing XLA into it as much again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from multiprocessing.util import Finalize
+from threading import Lock
+from typing import Any
+
+from engine.control import QUIET, Cancelled, Control
+from engine.worker.call import GRACE, Call, Process
+
+IDLE = 2
+"""How many idle workers are kept for each environment."""
+
+POLL = 0.05
+"""Seconds between two looks at whether the user has cancelled."""
+
+
+class Pool:
+    """Workers by their environment. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._idle: list[Process] = []
+        self._all: set[Process] = set()
+
+    def start(
+        self,
+        target: str,
+        *args: Any,
+        environment: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+        **kwargs: Any,
+    ) -> Call:
+        """Run ``module:function`` in a worker that was started with these environment variables, without waiting.
+
+        Arguments and result are pickled. `deadline`: seconds until the worker is killed.
+        """
+        wanted = dict(environment or {})
+        while True:
+            process = self._take(wanted) or self._spawn(wanted)
+            try:
+                return Call(process, target, args, kwargs, deadline, self._give_back)
+            except OSError:
+                self._drop(process)
+
+    def call(
+        self,
+        target: str,
+        *args: Any,
+        environment: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+        control: Control = QUIET,
+        **kwargs: Any,
+    ) -> Any:
+        """As `start`, and wait for the result; progress goes to `control`. See `Call.result` for what is raised."""
+        handle = self.start(target, *args, environment=environment, deadline=deadline, **kwargs)
+        try:
+            while not handle.wait(POLL):
+                control.step(*handle.progress)
+        except Cancelled:
+            handle.cancel()
+            handle.wait(2 * GRACE)
+            raise
+        except BaseException:
+            handle.kill()
+            raise
+        return handle.result()
+
+    def close(self) -> None:
+        """Kill every worker."""
+        with self._lock:
+            processes, self._all, self._idle = self._all, set(), []
+        for process in processes:
+            process.kill()
+
+    def _take(self, environment: Mapping[str, str]) -> Process | None:
+        with self._lock:
+            for process in self._idle:
+                if process.environment == environment:
+                    self._idle.remove(process)
+                    break
+            else:
+                return None
+        if process.is_alive():
+            return process
+        self._drop(process)
+        return None
+
+    def _spawn(self, environment: Mapping[str, str]) -> Process:
+        process = Process(environment)
+        with self._lock:
+            self._all = {p for p in self._all if p.is_alive()} | {process}
+        return process
+
+    def _give_back(self, process: Process) -> None:
+        with self._lock:
+            alike = sum(p.environment == process.environment for p in self._idle)
+            if alike < IDLE and process in self._all:
+                self._idle.append(process)
+                return
+        self._drop(process)
+
+    def _drop(self, process: Process) -> None:
+        with self._lock:
+            self._all.discard(process)
+        process.kill()
+
+
+_POOL = Pool()
+start = _POOL.start
+call = _POOL.call
+close = _POOL.close
+
+# Not atexit: a worker that has workers of its own ends without running atexit's functions, and multiprocessing would
+# wait for them.
+Finalize(None, close, exitpriority=100)

@@ -1,0 +1,225 @@
+"""Workers answer, report, stop when asked, and their deaths become sentences."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.control import Cancelled, Control
+from engine.errors import InputError, WorkerError
+from engine.worker import Died, TimedOut
+from engine.worker.call import last_words
+from engine.worker.pool import Pool
+
+JOBS = "tests.engine.worker.jobs"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    pool = Pool()
+    yield pool
+    pool.close()
+
+
+def test_a_call_returns_its_value(pool: Pool) -> None:
+    assert pool.call(f"{JOBS}:add", 2, b=3) == 5
+
+
+def test_a_worker_is_kept_for_the_next_call(pool: Pool) -> None:
+    assert pool.call(f"{JOBS}:process_id") == pool.call(f"{JOBS}:process_id") != os.getpid()
+
+
+def test_calls_at_the_same_time_run_in_different_processes(pool: Pool) -> None:
+    slow = pool.start(f"{JOBS}:count_slowly", 0.2)
+    assert pool.call(f"{JOBS}:add", 1, 1) == 2
+    assert slow.result() == "counted"
+
+
+def test_the_environment_is_that_of_the_worker(pool: Pool) -> None:
+    environment = {"LAPSTRAKE_TEST": "here"}
+    assert pool.call(f"{JOBS}:variable", "LAPSTRAKE_TEST", environment=environment) == "here"
+    assert pool.call(f"{JOBS}:variable", "LAPSTRAKE_TEST") is None
+    assert "LAPSTRAKE_TEST" not in os.environ
+
+
+def test_progress_arrives(pool: Pool) -> None:
+    seen: list[float] = []
+    pool.call(f"{JOBS}:count_slowly", 0.4, control=Control(lambda fraction, message: seen.append(fraction)))
+    assert seen == sorted(seen)
+    assert len({fraction for fraction in seen if 0 < fraction < 1}) > 2
+
+
+def test_a_polled_call_can_be_followed(pool: Pool) -> None:
+    handle = pool.start(f"{JOBS}:count_slowly", 0.3)
+    messages = set()
+    while not handle.poll():
+        messages.add(handle.progress[1])
+        time.sleep(0.01)
+    assert "counting" in messages
+    assert handle.result() == "counted"
+
+
+def test_cancelling_stops_a_call_that_listens_and_keeps_its_worker(pool: Pool) -> None:
+    before = pool.call(f"{JOBS}:process_id")
+    handle = pool.start(f"{JOBS}:count_slowly", 60.0)
+    handle.wait(0.1)
+    handle.cancel()
+    with pytest.raises(Cancelled):
+        handle.result()
+    assert pool.call(f"{JOBS}:process_id") == before
+
+
+def test_cancelling_kills_a_call_that_is_deaf(pool: Pool) -> None:
+    handle = pool.start(f"{JOBS}:hang")
+    while handle.progress[1] != "hanging":
+        handle.wait(0.1)
+    handle.cancel()
+    with pytest.raises(Cancelled):
+        handle.result()
+    assert pool.call(f"{JOBS}:add", 1, 2) == 3
+
+
+def test_a_blocking_call_is_cancelled_through_its_control(pool: Pool) -> None:
+    started = time.monotonic()
+    control = Control(stop=lambda: time.monotonic() - started > 0.2)
+    with pytest.raises(Cancelled):
+        pool.call(f"{JOBS}:count_slowly", 60.0, control=control)
+
+
+def test_a_deadline_kills_and_says_what_was_going_on(pool: Pool) -> None:
+    with pytest.raises(TimedOut, match=r"no answer within 1 s while hanging"):
+        pool.call(f"{JOBS}:hang", deadline=1.0)
+    assert pool.call(f"{JOBS}:add", 1, 2) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX")
+def test_what_the_worker_started_dies_with_it(pool: Pool, tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    with pytest.raises(TimedOut):
+        pool.call(f"{JOBS}:start_child_and_hang", str(file), deadline=1.5)
+    child = int(file.read_text())
+    for _ in range(100):
+        if not is_running(child):
+            return
+        time.sleep(0.02)
+    pytest.fail(f"process {child} outlived its worker")
+
+
+@pytest.mark.parametrize(
+    ("words", "quoted"),
+    [
+        ("F0000 00:00:1.5 7 parser.cc:12] Check failed: a == b (1 vs 2)\n*** stack\n", "Check failed: a == b (1 vs 2)"),
+            "F0000 00:00:1.5 7 parser.cc:12] Check failed: a == b (1 vs 2)\n*** stack\n",
+            "Check failed: a == b (1 vs 2)",
+        ),
+        ("E0000 00:00:1.5 7 x.cc:1] noise\n", ""),
+        ("", ""),
+    ],
+)
+def test_an_abort_names_the_signal_and_quotes_its_last_words(pool: Pool, words: str, quoted: str) -> None:
+    with pytest.raises(Died) as caught:
+        pool.call(f"{JOBS}:abort", words)
+    assert "SIGABRT" in str(caught.value)
+    assert caught.value.said == quoted
+    assert quoted in str(caught.value)
+
+
+def test_an_earlier_call_is_not_quoted() -> None:
+    pool = Pool()
+    try:
+        pool.call(f"{JOBS}:shout")
+        with pytest.raises(Died) as caught:
+            pool.call(f"{JOBS}:abort", "Check failed: x\n")
+        assert caught.value.said == "Check failed: x"
+    finally:
+        pool.close()
+
+
+def test_sigkill_hints_at_memory(pool: Pool) -> None:
+    with pytest.raises(Died, match="SIGKILL .*out of memory"):
+        pool.call(f"{JOBS}:kill_itself")
+
+
+def test_an_exit_is_a_death(pool: Pool) -> None:
+    with pytest.raises(Died, match="exit code 3"):
+        pool.call(f"{JOBS}:leave", 3)
+
+
+def test_errors_for_the_user_arrive_whole(pool: Pool) -> None:
+    with pytest.raises(InputError, match=r"a\.hlo:3:2: expected a module") as caught:
+        pool.call(f"{JOBS}:complain")
+    assert caught.value.place is not None
+    assert caught.value.place.text == " x"
+    assert caught.value.message == "expected a module"
+
+
+def test_other_errors_become_a_sentence_with_the_traceback_as_a_note(pool: Pool) -> None:
+    with pytest.raises(WorkerError, match="ZeroDivisionError: division by zero") as caught:
+        pool.call(f"{JOBS}:divide")
+    assert any('int("0")' in note for note in caught.value.__notes__)
+
+
+def test_a_result_that_cannot_be_sent_is_an_error(pool: Pool) -> None:
+    with pytest.raises(WorkerError, match="unsendable failed"):
+        pool.call(f"{JOBS}:unsendable")
+    assert pool.call(f"{JOBS}:add", 1, 2) == 3
+
+
+def test_nothing_reaches_the_terminal(capfd: pytest.CaptureFixture[str], pool: Pool) -> None:
+    pool.call(f"{JOBS}:shout")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks into /proc")
+def test_workers_leave_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "from engine import worker\n"
+        "import os, signal\n"
+        "if __name__ == '__main__':\n"
+        f"    pid = worker.call('{JOBS}:process_id')\n"
+        f"    worker.start('{JOBS}:count_slowly', 60.0).wait(0.2)\n"
+        "    print(pid, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    pid = int(ran.stdout)
+    for _ in range(100):
+        if not is_running(pid):
+            return
+        time.sleep(0.02)
+    pytest.fail(f"worker {pid} outlived its parent")
+
+
+def test_a_program_ends_though_workers_wait(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "from engine import worker\n"
+        "if __name__ == '__main__':\n"
+        f"    print(worker.call('{JOBS}:add', 1, 2))\n"
+        f"    worker.start('{JOBS}:hang').wait(0.3)\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=20)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "")
+
+
+def test_last_words_of_both_loggers() -> None:
+    assert last_words("noise\nF0817 12:00:00.1 99 rendezvous.cc:161] Termination timeout: 3 of 4\n") == (
+        "Termination timeout: 3 of 4"
+    )
+    assert last_words("x.h:3: Check failed: ok\n") == "x.h:3: Check failed: ok"
+    assert last_words("all well\n") == ""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
