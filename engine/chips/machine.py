@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.chips.budget import Budget
+import numpy as np
 
+from engine.chips.chip import Chip
+from engine.chips.topology import Floats, Link, Load, Topology
+from engine.ir.graph import Ints
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """One chip's figures, read from a TOML file. Rates are per second, usable unless said otherwise."""
-
-    name: str
-    """Key: ``tpu-v4``."""
-    title: str
-    """As shown: ``TPU v4``."""
-    family: str
-    """``tpu`` or ``gpu``."""
-    peak_flops: Mapping[str, float]
-    """Dense peak by XLA dtype name (``bf16``, ``f32``, ``s8``, ``f8``)."""
-    hbm_bytes: int
-    hbm_bandwidth: float
-    default_budget: Budget
+__all__ = ["Chip", "Machine"]
 
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """Chips, their wiring and the job's device order. `links` and routing are added by the cost model's needs."""
+    """Chips, their wiring and the job's device order. Read-only."""
 
     chip: Chip
     devices: int
+    topology: Topology
+    position: Ints
+    """Chip of `topology` on which each of the job's devices lies, shape [devices]."""
+    mesh: tuple[tuple[str, int], ...] = ()
+    """Names and sizes of the job's mesh axes, slowest first."""
     notes: tuple[str, ...] = ()
     """What was inferred (mesh axes from replica groups, …), each one sentence for the user."""
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Link classes; link loads of costs are numbered by this."""
+        return self.topology.links
+
+    @property
+    def hbm_bandwidth(self) -> float:
+        """Bytes per second that one device reaches."""
+        return self.chip.hbm_bandwidth * self.chip.units.hbm_efficiency
+
+    def load(self, sources: Ints, targets: Ints, size: Floats | float) -> Load:
+        """Load of transfers between the job's devices, `size` bytes each."""
+        sizes = np.broadcast_to(np.asarray(size, np.float64), sources.shape)
+        return self.topology.load(self.position[sources], self.position[targets], sizes)

@@ -1,0 +1,146 @@
+"""One kind of chip: its figures, as read from a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.chips.budget import Budget
+
+
+class Wrap(StrEnum):
+    """When an axis of a torus has its wrap-around links."""
+
+    CUBES = "cubes"
+    """Every axis, when the slice is made of whole cubes of 4 along every axis."""
+    WHOLE = "whole"
+    """Only an axis of the full length of a pod."""
+
+
+class Exclusive(StrEnum):
+    """Which collectives may not be in flight together."""
+
+    NEVER = "never"
+    """Any may."""
+    SHARED_DEVICES = "shared-devices"
+    """Two whose groups have more than one device in common may not (NCCL can deadlock)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Bytes per second one way."""
+
+    usable: float
+    """As measured in public guides: what predictions use."""
+    nominal: float
+    """As advertised: what bounds use."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorusLinks:
+    """A chip's links to its neighbours in a torus or mesh."""
+
+    dimensions: int
+    largest: tuple[int, ...]
+    """Longest axes of a pod."""
+    link: Rate
+    """One link, one direction."""
+    hop_latency: int
+    """Picoseconds."""
+    wrap: Wrap
+    launch: int = 0
+    """Picoseconds that a transfer takes before its first byte moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainLinks:
+    """A chip's port to its switched domain, and its node's port to the network between domains."""
+
+    domain: int
+    """Devices that reach each other through the switch."""
+    link: Rate
+    """One device's port, one direction."""
+    network: Rate
+    """One domain's port to the network, one direction."""
+    link_latency: int
+    """Picoseconds of a step inside the domain."""
+    network_latency: int
+    """Picoseconds of a step between domains."""
+    launch: int
+    """Picoseconds to launch a collective."""
+    half_bytes: int
+    """Bytes a device sends in one collective at which it reaches half of `link`'s usable rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """How the compute units behave: constants of the cost model."""
+
+    clock: float
+    """Hertz; what the compiler's cycles count."""
+    tile: tuple[int, int, int]
+    """A matmul's (m, n, k) are rounded up to multiples of these."""
+    parallel: int
+    """Units that tiles of the output are dealt to in waves; 1 where the whole chip works on one tile."""
+    matmul_efficiency: float
+    """Of the peak, at shapes that are large multiples of the tile."""
+    vector: float
+    """Element-wise operations per second on 32-bit elements."""
+    transcendental: float
+    """Exponentials, logarithms, … per second."""
+    hbm_efficiency: float
+    """Of `Chip.hbm_bandwidth`."""
+    onchip_bandwidth: float
+    """Bytes per second of the on-chip memory that compilers place arrays in."""
+    launch: int
+    """Picoseconds before an instruction's first byte moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What one device of a job has. A chip that a job sees as two devices is entered here as one half."""
+
+    name: str
+    """Key: ``tpu-v4``."""
+    title: str
+    """As shown: ``TPU v4``."""
+    family: str
+    """``tpu`` or ``gpu``."""
+    peak_flops: Mapping[str, float]
+    """Dense peak by XLA dtype name (``bf16``, ``f32``, ``s8``, ``f8``), per second."""
+    hbm_bytes: int
+    hbm_bandwidth: float
+    default_budget: Budget
+    network: TorusLinks | DomainLinks
+    units: Units
+    devices_per_chip: int = 1
+    """Devices that share the chip's links."""
+    exclusive: Exclusive = Exclusive.NEVER
+    collective_share: float = 0.0
+    """Share of the compute units that a collective in flight takes."""
+    sources: tuple[str, ...] = ()
+    uncertain: tuple[tuple[str, str], ...] = ()
+    """Figures that sources disagree on or that are guessed, each with the reason."""
+
+    def peak(self, dtype: str) -> float:
+        """Peak for an XLA dtype name: of the type itself, of its family, else of the nearest wider type listed."""
+        for key in (dtype, *_STAND_INS.get(dtype, ())):
+            if key in self.peak_flops:
+                return self.peak_flops[key]
+        if dtype.startswith(("f8", "f4", "f6")):
+            return self.peak_flops.get("f8", self.peak_flops["bf16"])
+        return self.peak_flops["bf16"]
+
+
+_STAND_INS: Mapping[str, tuple[str, ...]] = {
+    "f16": ("bf16",),
+    "f32": ("bf16",),
+    "s4": ("s8",),
+    "u4": ("s8",),
+    "u8": ("s8",),
+    "s8": ("bf16",),
+    "f64": ("f32",),
+    "c64": ("f32",),
+    "c128": ("f64", "f32"),
+}

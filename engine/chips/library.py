@@ -1,0 +1,213 @@
+"""Chips by name: those that ship as TOML files, and the user's own from a path."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from engine.chips.budget import Budget, Kind
+from engine.chips.chip import Chip, DomainLinks, Exclusive, Rate, TorusLinks, Units, Wrap
+from engine.errors import InputError, UsageError
+
+_SHIPPED = files("engine.chips") / "data"
+
+_KINDS = MappingProxyType(
+    {
+        "permute": Kind.PERMUTE,
+        "gather": Kind.ALL_GATHER,
+        "scatter": Kind.REDUCE_SCATTER,
+        "reduce": Kind.ALL_REDUCE,
+        "all-to-all": Kind.ALL_TO_ALL,
+        "copy": Kind.COPY,
+        "other": Kind.OTHER,
+    }
+)
+
+
+def chips() -> tuple[str, ...]:
+    """Names of the chips that ship."""
+    return tuple(sorted(f.name.removesuffix(".toml") for f in _SHIPPED.iterdir() if f.name.endswith(".toml")))
+
+
+def load_chip(name: str) -> Chip:
+    """A shipped chip by name, or the user's own from a path that ends in ``.toml``.
+
+    Raises UsageError for a name that does not exist, InputError for a file that is no chip.
+    """
+    if name in chips():
+        return _chip(name, (_SHIPPED / f"{name}.toml").read_text("utf-8"), name)
+    if not name.endswith(".toml"):
+        close = difflib.get_close_matches(name, chips(), n=1)
+        hint = f" (did you mean '{close[0]}'?)" if close else ""
+        raise UsageError(f"no chip is called '{name}'{hint}; there are: {', '.join(chips())}; or give a .toml file")
+    path = Path(name)
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: a chip's TOML file was expected, but it cannot be read: {error}") from error
+    return _chip(path.stem, text, name)
+
+
+class _Table:
+    """A TOML table whose every key must be asked for once; errors name the key."""
+
+    def __init__(self, values: dict[str, Any], where: str) -> None:
+        self._values = values
+        self._where = where
+        self._asked: set[str] = set()
+
+    def number(self, key: str, default: float | None = None) -> float:
+        value = self._get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise InputError(f"{self._where}{key}: a number that is not negative was expected, but {value!r} came")
+        return float(value)
+
+    def positive(self, key: str, default: float | None = None) -> float:
+        value = self.number(key, default)
+        if value == 0:
+            raise InputError(f"{self._where}{key}: a number above 0 was expected, but 0 came")
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self._get(key, default)
+        if not isinstance(value, str):
+            raise InputError(f"{self._where}{key}: text was expected, but {value!r} came")
+        return value
+
+    def integers(self, key: str, count: int) -> tuple[int, ...]:
+        value = self._get(key, None)
+        if not isinstance(value, list) or len(value) != count or not all(type(v) is int and v > 0 for v in value):
+            raise InputError(f"{self._where}{key}: a list of {count} integers above 0 was expected, but {value!r} came")
+        return tuple(value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self._get(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            raise InputError(f"{self._where}{key}: a list of texts was expected, but {value!r} came")
+        return tuple(value)
+
+    def table(self, key: str, needed: bool = True) -> _Table:
+        value = self._get(key, None if needed else {})
+        if not isinstance(value, dict):
+            raise InputError(f"{self._where}{key}: a table was expected, but {value!r} came")
+        return _Table(value, f"{self._where}{key}.")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def finish(self) -> None:
+        """Raise InputError for a key that nobody asked for: a slip of the pen must not pass as a default."""
+        for key in self._values:
+            if key not in self._asked:
+                close = difflib.get_close_matches(key, self._asked, n=1)
+                hint = f" (did you mean '{close[0]}'?)" if close else ""
+                raise InputError(f"{self._where}{key}: no figure of a chip has this name{hint}")
+
+    def _get(self, key: str, default: Any) -> Any:
+        self._asked.add(key)
+        value = self._values.get(key, default)
+        if value is None:
+            raise InputError(f"{self._where}{key} is missing")
+        return value
+
+
+def _chip(name: str, text: str, path: str) -> Chip:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: a chip's TOML file was expected: {error}") from error
+    top = _Table(values, f"{path}: ")
+    share = int(top.positive("devices_per_chip", 1))
+    peaks, hbm, flight = top.table("peak_tflops"), top.table("hbm"), top.table("in_flight", needed=False)
+    uncertain = top.table("uncertain", needed=False)
+    chip = Chip(
+        name=name,
+        title=top.text("title", name),
+        family=_one_of(top.text("family"), ("tpu", "gpu"), f"{path}: family"),
+        peak_flops={k: peaks.positive(k) * 1e12 / share for k in peaks},
+        hbm_bytes=int(hbm.positive("gigabytes") * 1e9 / share),
+        hbm_bandwidth=hbm.positive("gigabytes_per_second") * 1e9 / share,
+        default_budget=_budget(top.table("budget", needed=False)),
+        network=_torus(top.table("torus"), path) if "torus" in values else _domain(top.table("domain")),
+        units=_units(top.table("units"), share),
+        devices_per_chip=share,
+        exclusive=Exclusive(
+            _one_of(flight.text("exclusive", "never"), tuple(Exclusive), f"{path}: in_flight.exclusive")
+        ),
+        collective_share=flight.number("collective_share", 0.0),
+        sources=top.texts("sources"),
+        uncertain=tuple((k, uncertain.text(k)) for k in uncertain),
+    )
+    if "bf16" not in chip.peak_flops:
+        raise InputError(f"{path}: peak_tflops.bf16 is missing: other types are derived from it")
+    for table in (top, hbm, flight):
+        table.finish()
+    return chip
+
+
+def _one_of(value: str, choices: tuple[str, ...], where: str) -> str:
+    if value not in choices:
+        raise InputError(f"{where}: one of {', '.join(choices)} was expected, but '{value}' came")
+    return value
+
+
+def _budget(table: _Table) -> Budget:
+    limits = {key: int(table.positive(key)) for key in table if key == "total" or key in _KINDS}
+    table.finish()
+    total = limits.pop("total", None)
+    return Budget(total, tuple(sorted((_KINDS[key], limit) for key, limit in limits.items())))
+
+
+def _rate(table: _Table, prefix: str = "") -> Rate:
+    nominal = table.positive(f"{prefix}nominal_gigabytes_per_second")
+    return Rate(table.positive(f"{prefix}usable_gigabytes_per_second", nominal) * 1e9, nominal * 1e9)
+
+
+def _torus(table: _Table, path: str) -> TorusLinks:
+    dimensions = int(table.positive("dimensions"))
+    found = TorusLinks(
+        dimensions=dimensions,
+        largest=table.integers("largest", dimensions),
+        link=_rate(table),
+        hop_latency=round(table.number("hop_nanoseconds") * 1e3),
+        wrap=Wrap(_one_of(table.text("wrap"), tuple(Wrap), f"{path}: torus.wrap")),
+        launch=round(table.number("launch_nanoseconds", 0) * 1e3),
+    )
+    table.finish()
+    return found
+
+
+def _domain(table: _Table) -> DomainLinks:
+    found = DomainLinks(
+        domain=int(table.positive("devices")),
+        link=_rate(table),
+        network=_rate(table, "network_"),
+        link_latency=round(table.number("step_nanoseconds") * 1e3),
+        network_latency=round(table.number("network_step_nanoseconds") * 1e3),
+        launch=round(table.number("launch_nanoseconds") * 1e3),
+        half_bytes=int(table.number("half_bytes", 0)),
+    )
+    table.finish()
+    return found
+
+
+def _units(table: _Table, share: int) -> Units:
+    m, n, k = table.integers("tile", 3)
+    found = Units(
+        clock=table.positive("clock_megahertz") * 1e6,
+        tile=(m, n, k),
+        parallel=int(table.positive("parallel", 1)),
+        matmul_efficiency=table.positive("matmul_efficiency"),
+        vector=table.positive("vector_gigaops") * 1e9 / share,
+        transcendental=table.positive("transcendental_gigaops") * 1e9 / share,
+        hbm_efficiency=table.positive("hbm_efficiency"),
+        onchip_bandwidth=table.positive("onchip_gigabytes_per_second") * 1e9 / share,
+        launch=round(table.number("launch_nanoseconds") * 1e3),
+    )
+    table.finish()
+    return found

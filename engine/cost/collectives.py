@@ -1,0 +1,233 @@
+"""How long collectives and permutes take on a machine's links, and what they load."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.chips.chip import DomainLinks
+from engine.chips.machine import Machine
+from engine.chips.topology import Domains, Floats, Torus
+from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir.graph import Ints
+from engine.ir.groups import Groups, Lists
+from engine.ir.module import Header
+
+PICO = 1e12
+
+
+class Transfer(NamedTuple):
+    """One transfer when it is alone on the network."""
+
+    time: int
+    """Picoseconds."""
+    links: tuple[int, ...]
+    """Numbers of the loaded classes of `Machine.links`, ascending."""
+    bytes: tuple[int, ...]
+    """On the heaviest link of each."""
+
+
+NOTHING = Transfer(0, (), ())
+
+
+def permute_time(machine: Machine, pairs: Lists, size: int) -> Transfer:
+    """A collective permute of `size` bytes between each (source, target) pair of device numbers."""
+    return _permute(machine, pairs, size)
+
+
+@lru_cache(maxsize=4096)
+def _permute(machine: Machine, pairs: Lists, size: int) -> Transfer:
+    ends = np.array(pairs, np.int64).reshape(-1, 2)
+    return _routed(machine, ends[:, 0], ends[:, 1], float(size))
+
+
+def _routed(machine: Machine, sources: Ints, targets: Ints, size: float, steps: float = 1) -> Transfer:
+    """Transfers routed all at once, `steps` times in a row."""
+    load = machine.load(sources, targets, size)
+    if not load.bytes.any():
+        return NOTHING
+    rates = np.array([link.rate.usable for link in machine.links])
+    wire = float((load.bytes / rates).max()) * PICO
+    return _transfer(_launch(machine) + steps * (load.latency + _slowed(machine, size, wire)), load.bytes * steps)
+
+
+def _transfer(time: float, loads: Floats) -> Transfer:
+    used = np.flatnonzero(loads > 0)
+    return Transfer(ceil(time), tuple(map(int, used)), tuple(ceil(loads[k]) for k in used))
+
+
+def _launch(machine: Machine) -> int:
+    return machine.chip.network.launch
+
+
+def _slowed(machine: Machine, size: float, wire: float) -> float:
+    """Small messages do not reach a switched link's rate: half of it at `half_bytes`."""
+    network = machine.chip.network
+    if isinstance(network, DomainLinks) and size > 0:
+        return wire * (1 + network.half_bytes / size)
+    return wire
+
+
+def ring_time(machine: Machine, groups: Groups | Lists, shard_bytes: int, steps: int, both: bool) -> Transfer:
+    """The permutes of a decomposed collective: every position sends one shard a step along the logical ring.
+
+    `steps` counts shard-hops on each link of the ring: N-1 rolled in one direction, N/2 per direction with `both`
+    (technique §6). With `both` a shard moves in each direction at every step.
+    """
+    members = groups.members if isinstance(groups, Groups) else groups
+    return _ring(machine, members, shard_bytes, steps, both)
+
+
+@lru_cache(maxsize=1024)
+def _ring(machine: Machine, groups: Lists, shard_bytes: int, steps: int, both: bool) -> Transfer:
+    if steps <= 0 or len(groups[0]) < 2:
+        return NOTHING
+    sources, targets = _ring_pairs(groups)
+    if both:
+        sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+    return _routed(machine, sources, targets, float(shard_bytes), steps)
+
+
+def _ring_pairs(groups: Lists) -> tuple[Ints, Ints]:
+    """Every member sends to the one before it."""
+    sources = np.concatenate([np.array(g, np.int64) for g in groups])
+    targets = np.concatenate([np.roll(np.array(g, np.int64), 1) for g in groups])
+    return sources, targets
+
+
+def collective_time(machine: Machine, opcode: str, groups: Groups | Lists, size: int) -> Transfer:
+    """A collective that stays whole, by the fastest of the algorithms modelled.
+
+    `size` is the bytes of the whole array on one device: gathered (all-gather), before it is scattered
+    (reduce-scatter), reduced (all-reduce) or exchanged (all-to-all). `opcode` may carry ``-start``.
+    """
+    members = groups.members if isinstance(groups, Groups) else groups
+    return _collective(machine, opcode.removesuffix("-start"), members, size)
+
+
+@lru_cache(maxsize=4096)
+def _collective(machine: Machine, opcode: str, groups: Lists, size: int) -> Transfer:
+    members = len(groups[0])
+    if members < 2 or size == 0:
+        return NOTHING
+    if opcode == "all-reduce":
+        return _twice(_collective(machine, "reduce-scatter", groups, size), machine)
+    if isinstance(machine.topology, Domains):
+        return _switched(machine, opcode, groups, size)
+    options = [_all_pairs(machine, groups, size) if "all-to-all" in opcode else _both_ways(machine, groups, size)]
+    box = _box(machine, groups)
+    if box is not None:
+        options.append(_over_box(machine, opcode, box, members, size))
+    return min(options, key=lambda t: t.time)
+
+
+def _twice(transfer: Transfer, machine: Machine) -> Transfer:
+    """A reduce-scatter and the all-gather that follows it; launched once."""
+    return Transfer(2 * transfer.time - _launch(machine), transfer.links, tuple(2 * b for b in transfer.bytes))
+
+
+def _both_ways(machine: Machine, groups: Lists, size: int) -> Transfer:
+    members = len(groups[0])
+    return _ring(machine, groups, size // members, ceil((members - 1) / 2), both=True)
+
+
+def _all_pairs(machine: Machine, groups: Lists, size: int) -> Transfer:
+    """Every member sends an N-th to every other, all at once. One group is routed, for it stands for the others."""
+    group = np.array(groups[0], np.int64)
+    sources, targets = np.repeat(group, len(group)), np.tile(group, len(group))
+    apart = sources != targets
+    return _routed(machine, sources[apart], targets[apart], size / len(group))
+
+
+class _Box(NamedTuple):
+    """A group that is a box of chips: its axes, in units of one link's rate."""
+
+    lengths: tuple[int, ...]
+    wraps: tuple[bool, ...]
+    shares: tuple[float, ...]
+    """How many groups use the heaviest link along each axis."""
+    axes: tuple[int, ...]
+
+
+def _box(machine: Machine, groups: Lists) -> _Box | None:
+    torus = machine.topology
+    if not isinstance(torus, Torus) or machine.chip.devices_per_chip > 1:
+        return None
+    members = np.array(groups, np.int64)
+    at = torus.coordinates[machine.position[members]]
+    axes, lengths, wraps, shares = [], [], [], []
+    for axis in range(len(torus.shape)):
+        values = np.unique(at[0, :, axis])
+        if len(values) > 1:
+            axes.append(axis)
+            lengths.append(len(values))
+            wraps.append(torus.wrap[axis] and len(values) == torus.shape[axis])
+            shares.append(_share(torus, at, axis))
+    if prod(lengths) != members.shape[1]:
+        return None
+    return _Box(tuple(lengths), tuple(wraps), tuple(shares), tuple(axes))
+
+
+def _share(torus: Torus, at: Ints, axis: int) -> float:
+    """Groups whose span along `axis` covers the same link, per line of chips."""
+    low, high = at[:, :, axis].min(axis=1), at[:, :, axis].max(axis=1)
+    others = np.delete(at, axis, axis=2) @ np.concatenate([[1], np.cumprod(np.delete(torus.shape, axis))[:-1]])
+    covered = np.zeros((int(np.prod(torus.shape)) // torus.shape[axis], torus.shape[axis]))
+    for group in range(len(at)):
+        covered[np.unique(others[group]), low[group] : high[group]] += 1
+    return float(covered.max())
+
+
+def _over_box(machine: Machine, opcode: str, box: _Box, members: int, size: int) -> Transfer:
+    """All axes at once: the data are cut so that every axis takes its part in the proportion of its capacity."""
+    torus = machine.topology
+    assert isinstance(torus, Torus)
+    loads = np.zeros(len(machine.links))
+    hops = sum(n // 2 if w else n - 1 for n, w in zip(box.lengths, box.wraps, strict=True))
+    if "all-to-all" in opcode:
+        for axis, length, wrap, share in zip(box.axes, box.lengths, box.wraps, box.shares, strict=True):
+            loads[2 * axis : 2 * axis + 2] = size * length / (8 if wrap else 4) * share
+    else:
+        capacity = sum((2 if w else 1) / s for w, s in zip(box.wraps, box.shares, strict=True))
+        for axis in box.axes:
+            loads[2 * axis : 2 * axis + 2] = size * (members - 1) / members / capacity
+    wire = loads.max() / torus.link.usable * PICO
+    return _transfer(_launch(machine) + hops * torus.hop_latency + wire, loads)
+
+
+def _switched(machine: Machine, opcode: str, groups: Lists, size: int) -> Transfer:
+    """Rings over a switch; between domains every member of a domain uses its share of the domain's port."""
+    topology, network = machine.topology, machine.chip.network
+    assert isinstance(topology, Domains)
+    assert isinstance(network, DomainLinks)
+    members = len(groups[0])
+    domain_of = np.array(groups, np.int64) // topology.domain
+    spanned = len(np.unique(domain_of[0]))
+    sent = size * (members - 1) / members
+    loads = np.zeros(len(machine.links))
+    loads[:2] = sent
+    time = _slowed(machine, sent, sent / topology.link.usable * PICO)
+    latency = (members - 1 if spanned == 1 else members // spanned - 1) * topology.link_latency
+    if spanned > 1:
+        per_domain = size * (spanned - 1) / spanned
+        if "all-to-all" in opcode:
+            per_domain *= members / spanned
+        groups_in_domain = max(1, topology.domain // max(1, members // spanned)) if len(groups) > 1 else 1
+        loads[2:4] = per_domain * min(groups_in_domain, len(groups))
+        time = max(time, float(loads[2]) / topology.network.usable * PICO)
+        latency += (spanned - 1) * topology.network_latency
+    return _transfer(network.launch + latency + time, loads)
+
+
+def pairs_of(instruction: HloInstructionProto, header: Header) -> Lists:
+    """Device numbers of a collective permute's pairs, in every replica or partition; ids follow XLA's rules."""
+    partitions, replicas = header.num_partitions, header.replica_count
+    pairs = tuple((p.source, p.target) for p in instruction.source_target_pairs)
+    if instruction.channel_id:
+        if replicas == 1:
+            return pairs
+        return tuple((r * partitions + s, r * partitions + t) for r in range(replicas) for s, t in pairs)
+    return tuple((s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in pairs)

@@ -1,0 +1,145 @@
+"""Dots and convolutions as batched matmuls: which dimension plays which role, and how many multiplications are real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd, prod
+from types import MappingProxyType
+
+import numpy as np
+
+from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto, WindowDimension
+from engine.ir import shapes
+
+NO_CHANGE: Mapping[tuple[int, int], int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Matmul:
+    """``batch`` products of an [m, k] by a [k, n] matrix."""
+
+    batch: float
+    m: float
+    n: float
+    k: float
+    dtype: str
+    """Of the wider operand, as HLO writes it."""
+
+    @property
+    def macs(self) -> float:
+        """Multiplications that take part in the result."""
+        return self.batch * self.m * self.n * self.k
+
+    @property
+    def flops(self) -> float:
+        return 2 * self.macs
+
+
+def matmul_of(
+    instruction: HloInstructionProto,
+    lhs: ShapeProto,
+    rhs: ShapeProto,
+    sizes: Mapping[tuple[int, int], int] = NO_CHANGE,
+) -> Matmul:
+    """The matmul that a ``dot`` or ``convolution`` computes.
+
+    `sizes` gives other extents to dimensions of operands, as {(side, dimension): size}; the dimension of the other
+    operand that it is contracted or batched with follows.
+    """
+    dtype = shapes.dtype_name(max((lhs.element_type, rhs.element_type), key=shapes.bits))
+    if instruction.opcode == "dot":
+        return _dot(instruction, lhs, rhs, sizes, dtype)
+    return _convolution(instruction, lhs, rhs, sizes, dtype)
+
+
+def _dot(
+    instruction: HloInstructionProto,
+    lhs: ShapeProto,
+    rhs: ShapeProto,
+    sizes: Mapping[tuple[int, int], int],
+    dtype: str,
+) -> Matmul:
+    numbers = instruction.dot_dimension_numbers
+    left, right = list(lhs.dimensions), list(rhs.dimensions)
+    batch = tuple(zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=True))
+    contracting = tuple(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
+    for (side, dimension), size in sizes.items():
+        (left, right)[side][dimension] = size
+        for pair in (*batch, *contracting):
+            if pair[side] == dimension:
+                (left, right)[1 - side][pair[1 - side]] = size
+    joined_left = {pair[0] for pair in (*batch, *contracting)}
+    joined_right = {pair[1] for pair in (*batch, *contracting)}
+    return Matmul(
+        batch=prod(left[a] for a, _ in batch),
+        m=prod(size for d, size in enumerate(left) if d not in joined_left),
+        n=prod(size for d, size in enumerate(right) if d not in joined_right),
+        k=prod(left[a] for a, _ in contracting),
+        dtype=dtype,
+    )
+
+
+def _convolution(
+    instruction: HloInstructionProto,
+    lhs: ShapeProto,
+    rhs: ShapeProto,
+    sizes: Mapping[tuple[int, int], int],
+    dtype: str,
+) -> Matmul:
+    """Each spatial dimension becomes a batch, row, column or contracting dimension where its window says so."""
+    numbers = instruction.convolution_dimension_numbers
+    groups = max(1, instruction.feature_group_count, instruction.batch_group_count)
+    batch, m, n = float(groups), 1.0, 1.0
+    k = float(rhs.dimensions[numbers.kernel_input_feature_dimension])
+    m *= lhs.dimensions[numbers.input_batch_dimension] / max(1, instruction.batch_group_count)
+    n *= rhs.dimensions[numbers.kernel_output_feature_dimension] / groups
+    scale = _scales(lhs, rhs, sizes)
+    m *= scale.get((0, numbers.input_batch_dimension), 1.0)
+    n *= scale.get((1, numbers.kernel_output_feature_dimension), 1.0)
+    feature = (0, numbers.input_feature_dimension), (1, numbers.kernel_input_feature_dimension)
+    k *= next((scale[f] for f in feature if f in scale), 1.0)
+    spatial = zip(
+        instruction.window.dimensions,
+        numbers.input_spatial_dimensions,
+        numbers.kernel_spatial_dimensions,
+        numbers.output_spatial_dimensions,
+        strict=True,
+    )
+    for window, at_input, at_kernel, at_output in spatial:
+        base, out = lhs.dimensions[at_input], instruction.shape.dimensions[at_output]
+        valid = valid_taps(window, base, out)
+        changed = scale.get((0, at_input), 1.0), scale.get((1, at_kernel), 1.0)
+        if base == out == window.size and valid == out and out > 1:
+            batch *= out * max(changed)
+        elif base == 1 and valid == out:
+            n *= out * changed[1]
+        else:
+            m *= out * changed[0]
+            k *= valid / out * changed[1] if out else 0.0
+    return Matmul(batch, m, n, k, dtype)
+
+
+def _scales(lhs: ShapeProto, rhs: ShapeProto, sizes: Mapping[tuple[int, int], int]) -> Mapping[tuple[int, int], float]:
+    return {(side, d): size / (lhs, rhs)[side].dimensions[d] for (side, d), size in sizes.items()}
+
+
+def valid_taps(window: WindowDimension, base: int, out: int) -> int:
+    """Pairs of an output position and a window position that meet an element, not padding or a dilation's hole.
+
+    Output o and tap t meet input position (o·stride + t·dilation - padding_low) / base_dilation where that is a whole
+    number in range; the o of one t form an arithmetic progression, so this takes time proportional to the window.
+    """
+    stride, holes = max(1, window.stride), max(1, window.base_dilation)
+    if base == 0 or out == 0 or window.size == 0:
+        return 0
+    taps = np.arange(window.size, dtype=np.int64) * max(1, window.window_dilation) - window.padding_low
+    common = gcd(stride, holes)
+    period = holes // common
+    low = np.maximum(0, -(taps // stride))
+    high = np.minimum(out - 1, ((base - 1) * holes - taps) // stride)
+    inverse = pow(stride // common, -1, period) if period > 1 else 0
+    first = (-taps // common * inverse) % period
+    count = (high - first) // period - (low - 1 - first) // period
+    count[(taps % common != 0) | (high < low)] = 0
+    return int(count.sum())
