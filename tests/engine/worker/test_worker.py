@@ -139,7 +139,7 @@ def test_an_earlier_call_is_not_quoted() -> None:
 
 
 def test_sigkill_hints_at_memory(pool: Pool) -> None:
-    with pytest.raises(Died, match="SIGKILL .*out of memory"):
+    with pytest.raises(Died, match=r"SIGKILL .*out of memory"):
         pool.call(f"{JOBS}:kill_itself")
 
 
