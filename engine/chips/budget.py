@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from types import MappingProxyType
+
+from engine.errors import UsageError
 
 
 class Kind(IntEnum):
@@ -21,14 +26,74 @@ class Kind(IntEnum):
     """Sends, receives and other asynchronous operations."""
 
 
+KIND_NAMES: Mapping[str, Kind] = MappingProxyType(
+    {
+        "permute": Kind.PERMUTE,
+        "gather": Kind.ALL_GATHER,
+        "scatter": Kind.REDUCE_SCATTER,
+        "reduce": Kind.ALL_REDUCE,
+        "all-to-all": Kind.ALL_TO_ALL,
+        "copy": Kind.COPY,
+        "other": Kind.OTHER,
+    }
+)
+"""As budgets name the asynchronous kinds."""
+
+_LIMIT = re.compile(r"\s*(?:([A-Za-z][\w-]*)\s*=\s*)?(\d+)\s*")
+_EXPECTED = "a budget is a number, or limits by kind such as 'permute=4,gather=1,total=5'"
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How many asynchronous operations may be in flight at any moment; callees count while they run.
 
-    The text form is ``4``, or by kind ``permute=4,gather=1,total=5``.
+    The text form is ``4``, by kind ``permute=4,gather=1,total=5``, or ``unlimited``. `parse` and `str` are each other's
+    inverse.
     """
 
     total: int | None = None
     """Of all kinds together; None is unlimited."""
     by_kind: tuple[tuple[Kind, int], ...] = ()
     """Limits of single kinds, ascending by kind; a kind that is missing is limited by `total` only."""
+
+    @staticmethod
+    def parse(text: str) -> Budget:
+        """Raises UsageError for anything but the text form."""
+        if text.strip() == "unlimited":
+            return Budget()
+        total: int | None = None
+        by_kind: dict[Kind, int] = {}
+        for number, piece in enumerate(text.split(",")):
+            found = _LIMIT.fullmatch(piece)
+            if found is None:
+                raise UsageError(f"{_EXPECTED}; '{piece.strip()}' in '{text}' is neither")
+            name, limit = found[1] or "total", int(found[2])
+            if limit == 0:
+                raise UsageError(f"'{text}' allows no operation in flight: a limit is at least 1")
+            if found[1] is None and number:
+                raise UsageError(f"{_EXPECTED}; '{piece.strip()}' in '{text}' names no kind")
+            if name == "total":
+                if total is not None:
+                    raise UsageError(f"the total is given twice in '{text}'")
+                total = limit
+            elif name not in KIND_NAMES:
+                raise UsageError(f"no kind is called '{name}'; there are: {', '.join(KIND_NAMES)}, total")
+            elif KIND_NAMES[name] in by_kind:
+                raise UsageError(f"'{name}' is given twice in '{text}'")
+            else:
+                by_kind[KIND_NAMES[name]] = limit
+        return Budget(total, tuple(sorted(by_kind.items())))
+
+    def __str__(self) -> str:
+        names = {kind: name for name, kind in KIND_NAMES.items()}
+        parts = [f"{names[kind]}={limit}" for kind, limit in self.by_kind]
+        if self.total is not None:
+            parts.append(f"total={self.total}" if parts else str(self.total))
+        return ",".join(parts) or "unlimited"
+
+    def limit(self, kind: Kind) -> int | None:
+        """How many of `kind` may be in flight, from its own limit and the total; None is unlimited."""
+        limits = [limit for k, limit in self.by_kind if k == kind]
+        if self.total is not None:
+            limits.append(self.total)
+        return min(limits, default=None)

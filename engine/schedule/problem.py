@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from enum import IntFlag
+from functools import cached_property
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,29 @@ import numpy.typing as npt
 from engine.chips.budget import Budget
 from engine.control import Control
 from engine.ir.buffers import Buffers
-from engine.ir.graph import Graph, Ints
+from engine.ir.graph import Csr, Graph, Ints
+
+
+class Hint(IntFlag):
+    """What a program asks of schedulers (XLA's ``scheduler_hint`` and its kin)."""
+
+    NONE = 0
+    LATE = 1
+    """``force_early`` in XLA, which counts from the end: as late in the program as dependencies allow."""
+    EARLY = 2
+    """``force_delay``: as early in the program as dependencies allow."""
+    WIDE = 4
+    """``force_delay_async`` on an asynchronous operation: its start early, its done late."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hints:
+    """What the program asks of schedulers; arrays have shape [n]."""
+
+    flags: npt.NDArray[np.uint8]
+    """`Hint` of each node."""
+    priority: Ints
+    """XLA's ``scheduler_delay_priority``; of two early ones the higher comes first in the program. 0 by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +58,43 @@ class Problem:
     """Bytes that this computation's own buffers may take at any moment; None is unlimited."""
     callee_peak: Ints | None = None
     """Extra bytes that a node's callees need while they run, shape [n]."""
+    held_total: Ints | None = None
+    """Most that a node's callees hold in flight of all kinds together, shape [n]; None: the sum of `held`."""
+    group: Ints | None = None
+    """Scheduling group of each node, -1 for none; a group's nodes follow each other without a gap."""
+    hints: Hints | None = None
+    loads: Loads | None = None
+    """Where transfers go; None where they are taken not to share anything."""
+
+    @cached_property
+    def predecessors(self) -> Csr:
+        """Every edge an order must honour: data, control, and readers before what overwrites them in place."""
+        return self._edges[0]
+
+    @cached_property
+    def successors(self) -> Csr:
+        """The inverse of `predecessors`."""
+        return self._edges[1]
+
+    @cached_property
+    def _edges(self) -> tuple[Csr, Csr]:
+        overwrites = self.buffers.overwrites
+        if overwrites is None:
+            return self.graph.predecessors, self.graph.successors
+        n = len(self.graph)
+        sources = np.concatenate([self.graph.predecessors.items, overwrites.items])
+        targets = np.concatenate([_rows(self.graph.predecessors), _rows(overwrites)])
+        return _distinct(targets, sources, n), _distinct(sources, targets, n)
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Which links each node's transfer loads, as in `engine.cost.costs.Costs`."""
+
+    start: Ints
+    """Shape [n + 1]: node k's loads are entries ``start[k]:start[k + 1]`` of the two arrays below."""
+    link: Ints
+    bytes: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +118,8 @@ class Order:
     nodes: Ints
     """Node numbers in order of execution, shape [n]: a topological order of the graph's predecessors."""
     decisions: Decisions | None = None
+    bound: int | None = None
+    """A proven lower bound of the makespan in picoseconds (transfers not sharing anything), where one was found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +132,26 @@ class Schedule:
     """Computation id → order."""
 
 
+@runtime_checkable
 class Scheduler(Protocol):
     """A frozen dataclass whose fields are its options."""
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
 
     def schedule(self, problem: Problem, control: Control) -> Order:
         """Order one computation. Raises `engine.schedule.errors.Infeasible` when no order fits budget and cap."""
         ...
+
+
+def _rows(csr: Csr) -> Ints:
+    """For every item the row it is in."""
+    return np.repeat(np.arange(len(csr.starts) - 1, dtype=np.int64), np.diff(csr.starts))
+
+
+def _distinct(keys: Ints, values: Ints, count: int) -> Csr:
+    """Rows by key with their distinct values, ascending."""
+    pairs = np.unique(keys * count + values)
+    starts = np.searchsorted(pairs, np.arange(count + 1, dtype=np.int64) * count).astype(np.int64)
+    items = pairs % max(count, 1)
+    starts.flags.writeable = items.flags.writeable = False
+    return Csr(starts, items)
