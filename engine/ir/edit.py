@@ -1,0 +1,386 @@
+"""A working copy of a module that passes change: fresh ids, unique names, provenance, and order kept for them.
+
+An `Editor` copies the module's proto once. Instructions and computations are added, uses replaced and dead code
+removed on the copy; `finish` puts everything back in a valid order and returns a new Module. Every operation takes
+time in what it touches, never in the size of the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto
+from engine.ir.module import Module
+
+Instruction = HloInstructionProto
+"""What the editor hands out: the working copy of one instruction."""
+
+_LOCAL_BITS = 32
+"""XLA numbers instructions ``computation id << 32 | local id``."""
+
+_KEPT = frozenset(
+    {
+        "parameter",
+        "custom-call",
+        "infeed",
+        "outfeed",
+        "send",
+        "recv",
+        "send-done",
+        "recv-done",
+        "rng",
+        "rng-bit-generator",
+        "rng-get-and-update-state",
+        "after-all",
+        "domain",
+        "async-update",
+    }
+)
+"""Opcodes that dead code removal leaves: they act on the world, or belong to the computation's signature."""
+
+
+class Editor:
+    """One edit of one module. Not to be used again after `finish`."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._proto = HloModuleProto()
+        self._proto.CopyFrom(module.proto)
+        self._instructions: dict[int, Instruction] = {}
+        self._computation_of: dict[int, int] = {}
+        self._computations: dict[int, HloComputationProto] = {}
+        for computation in self._proto.computations:
+            self._computations[computation.id] = computation
+            for instruction in computation.instructions:
+                self._instructions[instruction.id] = instruction
+                self._computation_of[instruction.id] = computation.id
+        self._names = {i.name for i in self._instructions.values()} | {c.name for c in self._proto.computations}
+        self._name_counts: dict[str, int] = {}
+        self._next_local: dict[int, int] = {}
+        self._next_computation = max(self._computations, default=0) + 1
+        self._next_channel = max((i.channel_id for i in self._instructions.values()), default=0) + 1
+        self._added: dict[int, dict[int | None, list[int]]] = {}
+        self._removed: set[int] = set()
+        self._origins: dict[int, tuple[int, ...]] = {}
+        self._touched: set[int] = set()
+        self.shared: dict[int, dict[tuple[object, ...], Instruction]] = {}
+        """By computation, what builders made once there and use again: constants and index arithmetic."""
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def instruction(self, instruction: int) -> Instruction:
+        """The working copy. Its fields may be changed except id, name, operands and shape."""
+        return self._instructions[instruction]
+
+    def computation(self, computation: int) -> HloComputationProto:
+        """The working copy of a computation; its instruction list is valid only after `finish`."""
+        return self._computations[computation]
+
+    def computation_of(self, instruction: int) -> int:
+        """Id of the computation that holds it."""
+        return self._computation_of[instruction]
+
+    def __contains__(self, instruction: int) -> bool:
+        return instruction in self._instructions
+
+    def operands(self, instruction: int) -> tuple[Instruction, ...]:
+        return tuple(self._instructions[o] for o in self._instructions[instruction].operand_ids)
+
+    def users(self, instruction: int) -> tuple[int, ...]:
+        """Distinct users, in the order in which they came to be."""
+        return tuple(self._users.get(instruction, ()))
+
+    def is_root(self, instruction: int) -> bool:
+        return self._computations[self._computation_of[instruction]].root_id == instruction
+
+    @property
+    def count(self) -> int:
+        """Instructions in the module as it stands."""
+        return len(self._instructions)
+
+    # --- adding --------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        computation: int,
+        instruction: Instruction,
+        *,
+        name: str,
+        origins: Iterable[int],
+        before: int | None = None,
+    ) -> Instruction:
+        """Take `instruction` into `computation`; its id and name are given here, the latter from `name`.
+
+        `origins` are ids, in the module this edit began with, that it comes from. It is placed before the instruction
+        `before`, or at the end; an order that operands contradict is put right by `finish`.
+        """
+        instruction.id = self._fresh_id(computation)
+        instruction.name = self.fresh_name(name)
+        self._instructions[instruction.id] = instruction
+        self._computation_of[instruction.id] = computation
+        self._added.setdefault(computation, {}).setdefault(before, []).append(instruction.id)
+        self._origins[instruction.id] = self._origins_of(origins)
+        self._touched.add(computation)
+        for operand in instruction.operand_ids:
+            self._users.setdefault(operand, {})[instruction.id] = None
+        for predecessor in instruction.control_predecessor_ids:
+            self._control_successors.setdefault(predecessor, {})[instruction.id] = None
+        return instruction
+
+    def add_computation(self, name: str) -> int:
+        """An empty computation; `set_root` gives it its result and its program shape. Returns its id."""
+        computation = HloComputationProto(id=self._next_computation, name=self.fresh_name(name))
+        self._next_computation += 1
+        self._computations[computation.id] = computation
+        self._touched.add(computation.id)
+        return computation.id
+
+    def set_root(self, computation: int, root: int) -> None:
+        """Make `root` the result of `computation`, and derive the program shape from it and the parameters."""
+        proto = self._computations[computation]
+        proto.root_id = root
+        members = (self._instructions[i] for i in self._members(computation))
+        parameters = sorted((i for i in members if i.opcode == "parameter"), key=lambda i: i.parameter_number)
+        proto.program_shape.Clear()
+        proto.program_shape.parameters.extend(p.shape for p in parameters)
+        proto.program_shape.parameter_names.extend(p.name for p in parameters)
+        proto.program_shape.result.CopyFrom(self._instructions[root].shape)
+
+    def fresh_name(self, base: str) -> str:
+        """`base` if nobody has it, else with the next free number."""
+        name = base
+        while name in self._names:
+            count = self._name_counts.get(base, 0) + 1
+            self._name_counts[base] = count
+            name = f"{base}.{count}"
+        self._names.add(name)
+        return name
+
+    def fresh_channel(self) -> int:
+        """A channel id that no collective of the module has."""
+        channel = self._next_channel
+        self._next_channel += 1
+        return channel
+
+    # --- changing ------------------------------------------------------------------------------------------------
+
+    def set_operands(self, instruction: int, operands: Sequence[int]) -> None:
+        """Give an instruction other operands; shapes are the caller's to keep right."""
+        target = self._instructions[instruction]
+        for operand in target.operand_ids:
+            self._users.get(operand, {}).pop(instruction, None)
+        target.operand_ids[:] = operands
+        for operand in operands:
+            self._users.setdefault(operand, {})[instruction] = None
+        self._touched.add(self._computation_of[instruction])
+
+    def set_shape(self, instruction: int, shape: ShapeProto) -> None:
+        self._instructions[instruction].shape.CopyFrom(shape)
+        self._touched.add(self._computation_of[instruction])
+
+    def replace_uses(self, old: int, new: int, *, keep: Iterable[int] = ()) -> None:
+        """Let every user of `old` (but those in `keep`), the root included, read `new` instead.
+
+        Whoever waited for `old` by a control edge waits for `new`.
+        """
+        kept = set(keep)
+        computation = self._computation_of[old]
+        self._touched.add(computation)
+        for user in self.users(old):
+            if user == new or user in kept:
+                continue
+            proto = self._instructions[user]
+            proto.operand_ids[:] = [new if o == old else o for o in proto.operand_ids]
+            self._users[old].pop(user)
+            self._users.setdefault(new, {})[user] = None
+        for user in tuple(self._control_successors.get(old, ())):
+            if user != new:
+                self.remove_control(old, user)
+                self.add_control(new, user)
+        if self._computations[computation].root_id == old:
+            self._computations[computation].root_id = new
+
+    def add_control(self, before: int, after: int) -> None:
+        """Let `after` wait for `before` without reading it."""
+        successors = self._control_successors.setdefault(before, {})
+        if after not in successors:
+            successors[after] = None
+            self._instructions[after].control_predecessor_ids.append(before)
+            self._touched.add(self._computation_of[after])
+
+    def remove_control(self, before: int, after: int) -> None:
+        self._control_successors.get(before, {}).pop(after, None)
+        proto = self._instructions[after]
+        proto.control_predecessor_ids[:] = [p for p in proto.control_predecessor_ids if p != before]
+        self._touched.add(self._computation_of[after])
+
+    def remove_dead(self, candidates: Iterable[int]) -> None:
+        """Remove those of `candidates` that nobody reads, and what only they read.
+
+        Roots, parameters and instructions with an effect stay. An instruction that others wait for by a control edge
+        goes as well: they then wait for what it waited for.
+        """
+        work = list(candidates)
+        while work:
+            dead = work.pop()
+            if dead not in self._instructions or self._users.get(dead) or self.is_root(dead) or self._stays(dead):
+                continue
+            proto = self._instructions.pop(dead)
+            predecessors = tuple(proto.control_predecessor_ids)
+            for successor in tuple(self._control_successors.pop(dead, ())):
+                if successor in self._instructions:
+                    self.remove_control(dead, successor)
+                    for predecessor in predecessors:
+                        if predecessor in self._instructions:
+                            self.add_control(predecessor, successor)
+            for predecessor in predecessors:
+                self._control_successors.get(predecessor, {}).pop(dead, None)
+            for operand in dict.fromkeys(proto.operand_ids):
+                self._users[operand].pop(dead, None)
+                work.append(operand)
+            self._removed.add(dead)
+            self._origins.pop(dead, None)
+            self._touched.add(self._computation_of.pop(dead))
+
+    # --- finishing -----------------------------------------------------------------------------------------------
+
+    def finish(self) -> Module:
+        """The edited module: operands before users, callees before callers, otherwise in the order they had.
+
+        A schedule the module carried is dropped: it does not list what was added. Computations that nothing calls any
+        more are left out.
+        """
+        if not self._touched:
+            return self.module
+        proto = self._proto
+        called_before = _called(c.instructions for c in self.module.proto.computations)
+        for computation in sorted(self._touched):
+            working = self._computations[computation]
+            ordered = [self._instructions[i] for i in self._sorted(computation)]
+            del working.instructions[:]
+            working.instructions.extend(ordered)
+        kept = [self._computations[c] for c in self._computation_order()]
+        called = _called(c.instructions for c in kept)
+        dropped = {c.id for c in kept if c.id in called_before and c.id not in called}
+        while dropped:
+            kept = [c for c in kept if c.id not in dropped]
+            called = _called(c.instructions for c in kept)
+            dropped = {c.id for c in kept if c.id in called_before and c.id not in called}
+        copies = [_copied(c) for c in kept]
+        del proto.computations[:]
+        proto.computations.extend(copies)
+        proto.ClearField("schedule")
+        alive = {i.id for c in copies for i in c.instructions}
+        origins = {new: old for new, old in {**self.module.origins, **self._origins}.items() if new in alive}
+        return replace(self.module, proto=proto, origins=origins)
+
+    def _stays(self, instruction: int) -> bool:
+        proto = self._instructions[instruction]
+        if proto.opcode == "custom-call":
+            return proto.custom_call_has_side_effect
+        return proto.opcode in _KEPT
+
+    def _members(self, computation: int) -> Iterator[int]:
+        """Ids in `computation` in their old order, each added one before its anchor."""
+        added = self._added.get(computation, {})
+        # The proto's list is the old one until `finish` writes it, and never holds what was added.
+        for instruction in self._computations[computation].instructions:
+            if instruction.id in added:
+                yield from (a for a in added[instruction.id] if a in self._instructions)
+            if instruction.id in self._instructions:
+                yield instruction.id
+        known = {i.id for i in self._computations[computation].instructions}
+        for anchor, group in added.items():
+            if anchor not in known:
+                yield from (a for a in group if a in self._instructions)
+
+    def _sorted(self, computation: int) -> list[int]:
+        """A topological order that departs from `_members` only where an operand comes too late."""
+        instructions = self._instructions
+        done: set[int] = set()
+        open_: set[int] = set()
+        ordered: list[int] = []
+        for first in self._members(computation):
+            if first in done:
+                continue
+            stack = [(first, _dependencies(instructions[first]))]
+            open_.add(first)
+            while stack:
+                top, dependencies = stack[-1]
+                waiting = next((d for d in dependencies if d not in done), None)
+                if waiting is None:
+                    stack.pop()
+                    open_.remove(top)
+                    done.add(top)
+                    ordered.append(top)
+                    continue
+                if waiting in open_:
+                    raise ValueError(f"{instructions[waiting].name} waits for itself")
+                stack.append((waiting, _dependencies(instructions[waiting])))
+                open_.add(waiting)
+        return ordered
+
+    def _computation_order(self) -> list[int]:
+        """Callees before callers, otherwise in the module's order with added ones right before their first caller."""
+        callees: dict[int, list[int]] = {}
+        for id_, computation in self._computations.items():
+            callees[id_] = list(dict.fromkeys(k for i in computation.instructions for k in i.called_computation_ids))
+        done: dict[int, None] = {}
+        old = [c.id for c in self._proto.computations]
+        for first in old:
+            stack = [first]
+            while stack:
+                waiting = [c for c in callees[stack[-1]] if c not in done]
+                if waiting:
+                    stack.append(waiting[0])
+                    continue
+                done.setdefault(stack.pop())
+        return list(done)
+
+    def _fresh_id(self, computation: int) -> int:
+        local = self._next_local.get(computation)
+        if local is None:
+            base = computation << _LOCAL_BITS
+            ids = (i.id - base for i in self._computations[computation].instructions)
+            local = max((i for i in ids if 0 <= i < 1 << _LOCAL_BITS), default=-1) + 1
+        self._next_local[computation] = local + 1
+        return computation << _LOCAL_BITS | local
+
+    def _origins_of(self, ids: Iterable[int]) -> tuple[int, ...]:
+        origins: dict[int, None] = {}
+        for id_ in ids:
+            origins.update(dict.fromkeys(self._origins.get(id_) or self.module.origins_of(id_)))
+        return tuple(origins)
+
+    @cached_property
+    def _users(self) -> dict[int, dict[int, None]]:
+        users: dict[int, dict[int, None]] = {}
+        for instruction in self._instructions.values():
+            for operand in instruction.operand_ids:
+                users.setdefault(operand, {})[instruction.id] = None
+        return users
+
+    @cached_property
+    def _control_successors(self) -> dict[int, dict[int, None]]:
+        successors: dict[int, dict[int, None]] = {}
+        for instruction in self._instructions.values():
+            for predecessor in instruction.control_predecessor_ids:
+                successors.setdefault(predecessor, {})[instruction.id] = None
+        return successors
+
+
+def _dependencies(instruction: HloInstructionProto) -> Iterator[int]:
+    return iter((*instruction.operand_ids, *instruction.control_predecessor_ids))
+
+
+def _called(computations: Iterable[Iterable[HloInstructionProto]]) -> set[int]:
+    return {k for instructions in computations for i in instructions for k in i.called_computation_ids}
+
+
+def _copied(computation: HloComputationProto) -> HloComputationProto:
+    """A copy that does not die with the list it was in."""
+    copy = HloComputationProto()
+    copy.CopyFrom(computation)
+    return copy

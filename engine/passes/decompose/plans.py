@@ -1,0 +1,124 @@
+"""Which shard is where at which step: the technique's index arithmetic, free of any HLO.
+
+A plan lists steps; in each, every position computes with the shards that its streams hold there, named by their offset
+from its own position. Emission reads a plan as a straight line or folds its uniform part into a loop. All offsets are
+modulo N. Hops count to the left: a shift by 1 sends from position r to r-1, a negative one to the right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One shard in one step."""
+
+    stream: int
+    """Number of the buffer that holds the shard (gather), or of the accumulation chain it is added to (scatter)."""
+    offset: int
+    """The shard is that of position r + offset, for a device at position r."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Steps that may become iterations of a loop: `trips` times `period` steps from `first`."""
+
+    first: int
+    period: int
+    trips: int
+
+    @property
+    def stop(self) -> int:
+        """The first step after the loop."""
+        return self.first + self.period * self.trips
+
+
+@dataclass(frozen=True, slots=True)
+class GatherPlan:
+    """Streams of shards that move past; a stream shifts between two steps that use it."""
+
+    size: int
+    entries: tuple[int, ...]
+    """Hops from the own shard to what each stream holds first; 0 is the own shard itself."""
+    hops: tuple[int, ...]
+    """Hops of each stream's shifts."""
+    steps: tuple[tuple[Slot, ...], ...]
+    loop: Stretch
+    """Its steps are followed by a shift of every stream; at least one step comes after it."""
+
+    def shifts(self) -> tuple[tuple[int, int], ...]:
+        """(hops, how often a shard is sent so), prologue included."""
+        entries = tuple((hops, 1) for hops in self.entries if hops)
+        return entries + tuple((hops, _visits(self.steps, k) - 1) for k, hops in enumerate(self.hops))
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterPlan:
+    """Accumulation chains that move towards the owner; a chain shifts before each of its steps but the first."""
+
+    size: int
+    hops: tuple[int, ...]
+    """Hops of each chain's shifts."""
+    steps: tuple[tuple[Slot, ...], ...]
+    ends: tuple[int, ...]
+    """Hops from where each chain ends to the owner."""
+    loop: Stretch
+    """Its steps use the same chains over and over, each of which has been started before it."""
+
+    def shifts(self) -> tuple[tuple[int, int], ...]:
+        """(hops, how often an accumulator is sent so), epilogue included."""
+        ends = tuple((hops, 1) for hops in self.ends if hops)
+        return ends + tuple((hops, max(0, _visits(self.steps, k) - 1)) for k, hops in enumerate(self.hops) if hops)
+
+
+def gather_plan(size: int, *, both: bool = False, unroll: int = 1, rolled: bool = False) -> GatherPlan:
+    """A ring of `size` positions, in one direction or in both, whose loop body takes `unroll` steps.
+
+    Both directions: for an even size a prologue brings the right neighbour's stream; for an odd one the first step
+    works on the own shard alone (technique §2).
+    """
+    if not both:
+        steps = tuple((Slot(0, i),) for i in range(size))
+        return GatherPlan(size, (0,), (1,), steps, _loop(0, size - 1, unroll, rolled))
+    if size % 2 == 0:
+        steps = tuple((Slot(0, j), Slot(1, -1 - j)) for j in range(size // 2))
+        return GatherPlan(size, (0, -1), (1, -1), steps, _loop(0, len(steps) - 1, unroll, rolled))
+    pairs = tuple((Slot(0, j), Slot(1, -j)) for j in range(1, size // 2 + 1))
+    return GatherPlan(size, (0, -1), (1, -1), ((Slot(0, 0),), *pairs), _loop(1, len(pairs), unroll, rolled))
+
+
+def scatter_plan(size: int, *, both: bool = False, strides: int = 1, rolled: bool = False) -> ScatterPlan:
+    """A ring of `size` positions, in one direction or both, with `strides` (1 or 2) chains a direction that take turns.
+
+    Two chains a direction each shift two hops a visit (technique §2, "unroll by 2" and "both together").
+    """
+    if not both:
+        steps = tuple((Slot(i % strides, i + 1),) for i in range(size))
+        last = {slot.stream: slot.offset for slots in steps for slot in slots}
+        ends = tuple(size - last[k] for k in range(strides))
+        return ScatterPlan(size, (strides,) * strides, steps, ends, _loop(strides, size, strides, rolled))
+    half = size // 2
+    right_start = half - 1 if size % 2 == 0 else half
+    pairs = []
+    for j in range(half):
+        left, right = half - j, right_start - j
+        pairs.append((Slot(left % strides, -left), Slot(strides + right % strides, right)))
+    steps = tuple(pairs)
+    hops = (strides,) * strides + (-strides,) * strides
+    ends = [0] * (2 * strides)
+    for slots in steps:
+        for slot in slots:
+            ends[slot.stream] = -slot.offset
+    loop = _loop(strides, half, strides, rolled)
+    if size % 2:
+        steps, hops, ends = (*steps, (Slot(2 * strides, 0),)), (*hops, 0), [*ends, 0]
+    return ScatterPlan(size, hops, steps, tuple(ends), loop)
+
+
+def _loop(first: int, stop: int, period: int, rolled: bool) -> Stretch:
+    return Stretch(first, period, max(0, (stop - first) // period) if rolled else 0)
+
+
+def _visits(steps: tuple[tuple[Slot, ...], ...], stream: int) -> int:
+    return sum(slot.stream == stream for slots in steps for slot in slots)

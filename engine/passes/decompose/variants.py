@@ -1,0 +1,108 @@
+"""The forms a decomposition can take (technique §2), and why one does not apply to a site."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.passes.decompose.plans import GatherPlan, ScatterPlan, gather_plan, scatter_plan
+from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One form of a decomposition (technique §1 and §2)."""
+
+    form: Literal["rolled", "unrolled"] = "unrolled"
+    """A `while` loop, or the straight line."""
+    unroll: Literal[1, 2] = 1
+    """2: two buffers (gather), two accumulation chains (scatter). A gather's straight line is the same for both."""
+    ring: Literal["one", "both"] = "one"
+    """Whether shards travel in both directions at once."""
+    chains: Literal["stride", "halves"] = "stride"
+    """What the two chains of a scatter unrolled by 2 are: every other step with shifts of two hops, or half of the
+    result shard each with shifts of one."""
+    shards: Literal[1, 2] = 1
+    """Chained loops only: how many shards one first einsum takes."""
+    accumulate: Literal["same", "f32"] = "same"
+    """The type in which partial results of a narrower floating type are added up (and, by a scatter, sent)."""
+
+    def __str__(self) -> str:
+        parts: list[str] = [self.form]
+        if self.unroll == 2:
+            parts.append("unroll=2")
+        parts.append(f"ring={self.ring}")
+        if self.halved:
+            parts.append("chains=halves")
+        if self.shards > 1:
+            parts.append(f"shards={self.shards}")
+        if self.accumulate == "f32":
+            parts.append("accumulate=f32")
+        return ", ".join(parts)
+
+    @property
+    def both(self) -> bool:
+        return self.ring == "both"
+
+    @property
+    def halved(self) -> bool:
+        """Whether a scatter's chains share the result shard between them."""
+        return self.unroll == 2 and self.chains == "halves"
+
+    def gather_plan(self, size: int) -> GatherPlan:
+        """What a gather over `size` positions does; straight lines have a loop of no trips."""
+        return gather_plan(size, both=self.both, unroll=self.unroll, rolled=self.form == "rolled")
+
+    def scatter_plan(self, size: int) -> ScatterPlan:
+        """What a scatter over `size` positions does; halves follow the plan of a single chain, each with its half."""
+        strides = 1 if self.halved else self.unroll
+        return scatter_plan(size, both=self.both, strides=strides, rolled=self.form == "rolled")
+
+    def why_not(self, site: Site) -> str | None:
+        """Why this form cannot be given to `site`, in words; None where it can."""
+        size = ring_size(site)
+        if size < 2:
+            return "group of 1"
+        if self.both and size == 2:
+            return "both directions of a ring of 2 would leave one einsum and an exposed permute: nothing overlaps"
+        if self.both and self.halved:
+            return "chains=halves runs in one direction only"
+        if self.form == "rolled" and not self._rolls(site, size):
+            return f"a ring of {size} leaves no two equal rounds for a loop"
+        return None
+
+    def _rolls(self, site: Site, size: int) -> bool:
+        if isinstance(site, ChainSite):
+            return size > 2
+        if isinstance(site, GatherSite):
+            return self.gather_plan(size).loop.trips > 0
+        scatters = self.scatter_plan(size).loop.trips > 0
+        return scatters and (not isinstance(site, AllReduceSite) or self.gather_plan(size).loop.trips > 0)
+
+
+def ring_size(site: Site) -> int:
+    """N, the number of positions of the site's ring."""
+    ends = site.scatter if isinstance(site, (ChainSite, AllReduceSite)) else site
+    return ends.groups.size
+
+
+def einsum_count(variant: Variant, size: int) -> int:
+    """Einsums that replace one over `size` shards: N, or ⌈N/2⌉ (double ones, for odd N one single) both ways.
+
+    Halves run N pairs of half einsums, which count as N.
+    """
+    return (size + 1) // 2 if variant.both else size
+
+
+def link_load(plan: GatherPlan | ScatterPlan) -> tuple[int, int]:
+    """Shard-hops that one ring link carries to the left and to the right: what a decomposed transfer costs.
+
+    A shift by two hops loads every link twice.
+    """
+    left = right = 0
+    for hops, count in plan.shifts():
+        if hops > 0:
+            left += hops * count
+        else:
+            right -= hops * count
+    return left, right
