@@ -19,7 +19,7 @@ from engine.hlo.partitions import infer_counts
 from engine.ir.module import Header, Module, Source
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
-_ELIDED = re.compile(r"\bconstant\(\{\.\.\.\}\)")
+_ELIDED = re.compile(r"([\w.\-]+) = \S+ constant\(\{\.\.\.\}\)")
 
 
 def read(path: str | PathLike[str], *, deadline: float = 120.0, control: Control = QUIET) -> Module:
@@ -39,10 +39,11 @@ def read_here(data: bytes, path: str = "-") -> Module:
     text = data.decode()
     parsed = _parse(text, path)
     module = _assemble(parsed, path)
-    elided = len(_ELIDED.findall(text))
+    elided = _ELIDED.findall(text)
     if elided:
-        module = module.with_notes(
-            f"{elided} constants are elided in the text (constant({{...}})): their values are not those of the "
+        ids = frozenset(module.by_name[name].id for name in elided if name in module.by_name)
+        module = replace(module, elided=ids).with_notes(
+            f"{len(elided)} constants are elided in the text (constant({{...}})): their values are not those of the "
             "program; results computed with them mean nothing. Print with print_large_constants to keep them."
         )
     return replace(module, source=source)

@@ -53,6 +53,8 @@ class Module:
     origins: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: _NO_ORIGINS)
     """Instruction id → ids of the module as loaded that it came from. An id that is missing is its own origin."""
     source: Source | None = None
+    elided: frozenset[int] = frozenset()
+    """Ids of constants that the text left out (``constant({...})``): what the proto holds for them means nothing."""
 
     @property
     def name(self) -> str:
