@@ -10,7 +10,7 @@ from rich.table import Table
 from app.cli.figures import size
 from app.cli.main import DONE
 from app.cli.tables import console
-from engine.chips.chip import chips, load_chip
+from engine.chips.library import chips, load_chip
 
 
 def run(arguments: Namespace) -> int:

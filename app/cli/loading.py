@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 
 from engine.chips.budget import Budget
 from engine.control import Control
@@ -23,10 +24,16 @@ def load(path: str, control: Control) -> Module:
 
 def evaluator(module: Module, arguments: Namespace) -> Evaluator:
     """An evaluator of `module` on the machine that the arguments name, with the costs they name."""
-    from engine.cost.imports import read_costs
-
     spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
-    return Evaluator(module, spec, tuple(read_costs(path) for path in arguments.costs))
+    return Evaluator(module, spec, _imports(arguments.costs))
+
+
+def _imports(paths: Sequence[str]) -> tuple[object, ...]:
+    if not paths:
+        return ()
+    from engine.cost.imports import read_costs  # late: most runs import no costs
+
+    return tuple(read_costs(path) for path in paths)
 
 
 def budget(arguments: Namespace) -> Budget | None:

@@ -24,7 +24,7 @@ def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dic
         "machine": {
             "chip": machine.chip.name,
             "topology": str(machine.topology),
-            "mesh": machine.mesh,
+            "mesh": dict(machine.mesh),
             "inferred": list(machine.notes),
         },
         "candidates": [_candidate(c, module) for c in candidates],

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from engine.chips.budget import Budget
-from engine.chips.machine import Machine, machine_for
+from engine.chips.inference import machine_for
+from engine.chips.library import load_chip
+from engine.chips.machine import Machine
 from engine.control import QUIET, Control
-from engine.cost.imports import ImportedCosts
 from engine.cost.program import Program
 from engine.cost.programs import prepare
 from engine.ir.module import Module
@@ -31,13 +32,13 @@ class Evaluator:
 
     module: Module
     spec: MachineSpec = field(default_factory=MachineSpec)
-    imports: tuple[ImportedCosts, ...] = ()
+    imports: tuple[object, ...] = ()
     machine: Machine = field(init=False)
     _results: dict[str, Result] = field(init=False, default_factory=dict)
     _programs: dict[str, Program] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.machine = machine_for(self.module, self.spec.chip, topology=self.spec.topology, mesh=self.spec.mesh)
+        self.machine = machine_for(self.module, load_chip(self.spec.chip), self.spec.topology, self.spec.mesh)
 
     def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
         """The variant that `plan` makes; `name` defaults to the plan in words."""
@@ -62,6 +63,12 @@ class Evaluator:
             metrics=simulation.metrics,
             notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes),
         )
+
+    def transform(self, plan: Plan, control: Control = QUIET) -> tuple[Module, tuple[str, ...]]:
+        """The module after the plan's passes, and what was noted on the way; nothing is scheduled."""
+        pipeline = Pipeline.parse(plan.passes)
+        result = self._transform(str(pipeline), pipeline, control)
+        return result.module, _distinct(self.module.notes, self.machine.notes, result.notes)
 
     def _transform(self, key: str, pipeline: Pipeline, control: Control) -> Result:
         if key not in self._results:
