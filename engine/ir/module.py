@@ -95,7 +95,8 @@ class Module:
 
     def __reduce__(self) -> tuple[object, ...]:
         """For sending a module to a worker process: what can be computed again is left out."""
-        return _restore, (self.proto.SerializeToString(), self.header, self.notes, dict(self.origins), self.source)
+        kept = (self.header, self.notes, dict(self.origins), self.source, self.elided)
+        return _restore, (self.proto.SerializeToString(), *kept)
 
     def with_notes(self, *notes: str) -> Module:
         return replace(self, notes=self.notes + notes)
@@ -107,5 +108,6 @@ def _restore(
     notes: tuple[str, ...],
     origins: Mapping[int, tuple[int, ...]],
     source: Source | None,
+    elided: frozenset[int],
 ) -> Module:
-    return Module(HloModuleProto.FromString(proto), header, notes, MappingProxyType(dict(origins)), source)
+    return Module(HloModuleProto.FromString(proto), header, notes, MappingProxyType(dict(origins)), source, elided)
