@@ -17,12 +17,12 @@ def execute(plan: Plan, loads: Loads, flights: Sequence[Flight] = ()) -> tuple[C
 
     Owners of `flights` are negative, those of the plan's own transfers are its nodes.
     """
-    n = len(plan)
+    work, call_plans = plan.work, plan.calls
+    n = len(work)
     reached, start, end, depart = [0] * n, [0] * n, [0] * n, [-1] * n
     network = Network(loads, flights)
     calls: dict[int, Call] = {}
-    compute, hbm, transfer, waits, blocking = plan.compute, plan.hbm, plan.transfer, plan.waits, plan.blocking
-    call_plans = plan.calls
+    compute, hbm, transfer, waits, blocking = work.compute, work.hbm, work.transfer, work.waits, work.blocking
     totals = Totals()
     now = busy = exposed = 0
     for node in plan.order.nodes.tolist():
@@ -38,7 +38,7 @@ def execute(plan: Plan, loads: Loads, flights: Sequence[Flight] = ()) -> tuple[C
         time = transfer[node]
         if time:
             depart[node] = now
-            network.begin(now, node, plan.loads[node], time)
+            network.begin(now, node, work.loads[node], time)
             if node in blocking:
                 now = network.wait(now, node)
                 exposed += now - depart[node]
@@ -55,8 +55,8 @@ def execute(plan: Plan, loads: Loads, flights: Sequence[Flight] = ()) -> tuple[C
         exposed=exposed,
         comm=_comm(depart, network.arrived, now),
         transfer_union=network.busy,
-        flops=plan.flops,
-        hbm_bytes=plan.hbm_bytes,
+        flops=work.flops,
+        hbm_bytes=work.hbm_bytes,
     )
     arrive = np.full(n, -1, dtype=np.int64)
     for owner, time in network.arrived.items():

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.ir.graph import Ints
-from engine.ir.graph import Graph
+from engine.ir.graph import Graph, Ints
 from engine.schedule.problem import Order
-from engine.simulate.sharing import Flight, Load
+from engine.simulate.sharing import Flight
+from engine.simulate.work import Work
 
 
 class Totals(NamedTuple):
@@ -51,39 +51,18 @@ class CallPlan:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """One computation and its order, made ready for the event loop, which may execute it several times.
+    """One computation and its order, made ready for the event loop, which may execute it several times."""
 
-    Lists are indexed by node. Times in picoseconds.
-    """
-
-    graph: Graph
+    work: Work
     order: Order
-    compute: list[int]
-    hbm: list[int]
-    """Part of the memory bandwidth that a node takes while it computes, of `engine.simulate.sharing.ONE`."""
-    transfer: list[int]
-    loads: Mapping[int, Load]
-    """Of every node with a transfer."""
-    kind: list[int]
-    blocking: frozenset[int]
-    """Nodes whose transfer the compute stream waits for at once."""
-    waits: list[int]
-    """For a done its start, else -1."""
     calls: Mapping[int, CallPlan]
-    flops: int
-    """Of the computation's own nodes."""
-    hbm_bytes: int
+    """By node."""
     held: Ints
     in_flight: int
+    live: Ints
+    """Bytes live at each position of the order, callees' own not included, shape [n]."""
     peak: int
     extra: int
-
-    @property
-    def computation(self) -> int:
-        return self.graph.computation
-
-    def __len__(self) -> int:
-        return len(self.graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +92,11 @@ class ComputationRun:
     @property
     def computation(self) -> int:
         """Id of the computation."""
-        return self.plan.computation
+        return self.graph.computation
+
+    @property
+    def graph(self) -> Graph:
+        return self.plan.work.graph
 
     @property
     def makespan(self) -> int:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 ONE = 1 << 20
 """Full speed, and all of a resource."""
+HBM = -1
+"""Number of the memory bandwidth among the resources whose others are link classes."""
 _NEVER = 1 << 62
 
 
@@ -73,7 +75,7 @@ class Loads:
     def _fill(self, flights: tuple[int, ...]) -> tuple[dict[int, int], int, int]:
         if not self._sharing:
             return dict.fromkeys(flights, ONE), 0, ONE
-        demands = {number: (*self._loads[number].links, (-1, self._loads[number].hbm)) for number in set(flights)}
+        demands = {number: (*self._loads[number].links, (HBM, self._loads[number].hbm)) for number in set(flights)}
         left: dict[int, int] = {}
         rates: dict[int, int] = {}
         waiting = sorted(demands)

@@ -9,10 +9,13 @@ from types import MappingProxyType
 from engine.control import QUIET, Control
 from engine.cost.program import Program
 from engine.schedule.problem import Order, Schedule
+from engine.simulate.bounds import Bounds, bounds
 from engine.simulate.events import execute
+from engine.simulate.measures import metrics_of
 from engine.simulate.plan import plan_computation
 from engine.simulate.run import ComputationRun
 from engine.simulate.sharing import Loads
+from engine.simulate.unfolding import unfold
 from engine.timeline.timeline import Metrics, Timeline
 
 
@@ -28,14 +31,31 @@ class SimulationOptions:
     """(instruction id of a loop, iteration) to show besides those that are shown anyway."""
 
 
+DEFAULT = SimulationOptions()
+
+
 @dataclass(frozen=True, eq=False)
 class Simulation:
     """What a program does under a schedule."""
 
     timeline: Timeline
     metrics: Metrics
+    bounds: Bounds
     runs: Mapping[int, ComputationRun]
     """Computation id → its run when nothing of its callers is under way."""
+
+
+def simulate(
+    program: Program, schedule: Schedule, options: SimulationOptions = DEFAULT, control: Control = QUIET
+) -> Simulation:
+    """Simulate one execution of `program`'s entry under `schedule`."""
+    runs = simulate_computations(program, schedule, options, control.part(0.0, 0.7))
+    entry = runs[program.module.proto.entry_computation_id]
+    control.step(0.7, "drawing the timeline")
+    timeline = unfold(program, entry, options.slice_cap, options.expand)
+    control.step(0.9, "looking for bounds")
+    limits = bounds(program, sharing=options.sharing)
+    return Simulation(timeline, metrics_of(program, entry, limits), limits, runs)
 
 
 def simulate_computation(
@@ -43,7 +63,7 @@ def simulate_computation(
     computation: int,
     order: Order,
     callees: Mapping[int, ComputationRun],
-    options: SimulationOptions = SimulationOptions(),
+    options: SimulationOptions = DEFAULT,
 ) -> ComputationRun:
     """Simulate one computation in `order`, given the runs of the computations that it calls."""
     plan = plan_computation(program, computation, order, callees)
@@ -53,7 +73,7 @@ def simulate_computation(
 def simulate_computations(
     program: Program,
     schedule: Schedule,
-    options: SimulationOptions = SimulationOptions(),
+    options: SimulationOptions = DEFAULT,
     control: Control = QUIET,
 ) -> Mapping[int, ComputationRun]:
     """Runs of every computation of `program`, callees first."""

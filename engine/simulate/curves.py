@@ -1,0 +1,132 @@
+"""Operations in flight and bytes live over time, loops unfolded where the timeline shows their iterations.
+
+Iterations that are not shown count with the most that their body holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from engine.ir.graph import Ints
+from engine.simulate.run import Call, ComputationRun, Stretch
+from engine.simulate.shown import Shown
+from engine.timeline.timeline import Curve
+
+_Own = Callable[[ComputationRun], Ints]
+_Most = Callable[[ComputationRun], int]
+
+
+class Curves:
+    """Changes are tables of shape [2, changes]: time and by how much, in the order in which they happen."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def in_flight(self, entry: ComputationRun) -> Curve:
+        """Asynchronous operations from the end of their start to the end of their done."""
+        return _curve(self._changes(entry, _flight_steps, lambda run: run.in_flight, {}))
+
+    def memory(self, entry: ComputationRun) -> Curve:
+        """Bytes live, parameters included."""
+        changes = self._changes(entry, _memory_steps, lambda run: run.extra, {})
+        owned = np.array([[0], [entry.peak - entry.extra]], dtype=np.int64)
+        return _curve(np.concatenate([owned, changes], axis=1))
+
+    def _changes(self, run: ComputationRun, own: _Own, most: _Most, known: dict[int, Ints]) -> Ints:
+        if id(run) in known:
+            return known[id(run)]
+        steps = own(run)
+        nodes = run.plan.order.nodes
+        place = np.empty(len(nodes), dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        parts: list[Ints] = []
+        done = 0
+        for node in sorted(run.calls, key=lambda node: int(place[node])):
+            call = run.calls[node]
+            at = int(place[node]) + 1
+            parts.append(steps[:, done:at])
+            parts.extend(self._of_call(run, node, call, own, most, known))
+            done = at
+        parts.append(steps[:, done:])
+        table = np.concatenate(parts, axis=1)
+        known[id(run)] = table[:, table[1] != 0]
+        return known[id(run)]
+
+    def _of_call(
+        self, run: ComputationRun, node: int, call: Call, own: _Own, most: _Most, known: dict[int, Ints]
+    ) -> Iterator[Ints]:
+        begin = int(run.end[node]) - call.totals.makespan
+        if not call.stretches:
+            peak = max(most(callee) for callee in run.plan.calls[node].runs)
+            yield np.array([[begin, int(run.end[node])], [peak, -peak]], dtype=np.int64)
+        first = 0
+        for stretch in call.stretches:
+            shown = self._shown.iterations(int(run.graph.ids[node]), call, first, stretch) - first
+            yield from self._of_stretch(stretch, shown, begin, own, most, known)
+            first += stretch.count
+            begin += stretch.count * stretch.duration
+
+    def _of_stretch(
+        self, stretch: Stretch, shown: Ints, begin: int, own: _Own, most: _Most, known: dict[int, Ints]
+    ) -> Iterator[Ints]:
+        """Changes of iterations 0..count-1, of which those in `shown` are unfolded."""
+        parts, at = [], 0
+        for run in stretch.runs:
+            table = self._changes(run, own, most, known)
+            parts.append(table + np.array([[at], [0]]))
+            at += run.makespan
+        one = np.concatenate(parts, axis=1)
+        peak = max(most(run) for run in stretch.runs)
+        breaks = np.flatnonzero(np.diff(shown) > 1) + 1
+        upto = 0
+        for block in (*np.split(shown, breaks), np.array([stretch.count])):
+            if not len(block):
+                continue
+            first = int(block[0])
+            if first > upto:
+                times = [begin + upto * stretch.duration, begin + first * stretch.duration]
+                yield np.array([times, [peak, -peak]], dtype=np.int64)
+            upto = int(block[-1]) + 1
+            if first < stretch.count:
+                table = np.tile(one, len(block))
+                table[0] += np.repeat(begin + block * stretch.duration, one.shape[1])
+                yield table
+
+
+def _flight_steps(run: ComputationRun) -> Ints:
+    """Change after each position, shape [2, n]."""
+    graph, nodes = run.graph, run.plan.order.nodes
+    paired = graph.partner >= 0
+    change = np.where(paired, np.where(graph.partner > np.arange(len(graph)), 1, -1), 0)
+    return np.stack([run.end[nodes], change[nodes]])
+
+
+def _memory_steps(run: ComputationRun) -> Ints:
+    """Change on top of what the caller owns at each position, and back to nothing at the end; shape [2, n + 1]."""
+    nodes = run.plan.order.nodes
+    live = run.plan.live - (run.peak - run.extra)
+    change = np.diff(live, prepend=0, append=0)
+    return np.stack([np.append(run.start[nodes], run.makespan), change])
+
+
+def _curve(changes: Ints) -> Curve:
+    """Where several values fall on one moment, the largest and the last of them are kept."""
+    time, value = changes[0], np.cumsum(changes[1])
+    if not len(time):
+        return Curve(time, value)
+    firsts = np.flatnonzero(np.diff(time, prepend=-1))
+    lasts = np.append(firsts[1:], len(time)) - 1
+    largest = np.maximum.reduceat(value, firsts)
+    last = value[lasts]
+    times = np.repeat(time[firsts], 2)
+    values = np.stack([largest, last], axis=1).ravel()
+    kept = np.ones(len(times), dtype=np.bool_)
+    kept[1:] = values[1:] != values[:-1]
+    return Curve(_freeze(times[kept]), _freeze(values[kept]))
+
+
+def _freeze(array: Ints) -> Ints:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,159 @@
+"""Programs drawn up node by node instead of read from HLO: for benchmarks, studies and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.chips.budget import Kind
+from engine.chips.machine import Machine
+from engine.cost.costs import Costs, Origin
+from engine.cost.program import Program
+from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.ir.buffers import Buffers
+from engine.ir.graph import Csr, Ints
+from engine.ir.graphs import graphs_of
+from engine.ir.module import Module
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    opcode: str
+    operands: tuple[int, ...]
+    compute: int = 0
+    transfer: int = 0
+    kind: Kind = Kind.COMPUTE
+    loads: tuple[tuple[int, int], ...] = ()
+    hbm: int = 0
+    flops: int = 0
+    size: int = 0
+    called: tuple[int, ...] = ()
+    trips: int = 0
+
+
+@dataclass
+class Sketch:
+    """One computation to be. Every method adds a node and returns its number; times are picoseconds."""
+
+    nodes: list[_Node] = field(default_factory=list)
+
+    def parameter(self, size: int = 0) -> int:
+        """An argument of `size` bytes."""
+        return self._add(_Node("parameter", (), size=size))
+
+    def compute(
+        self, time: int, *operands: int, hbm: int = 0, flops: int = 0, size: int = 0, einsum: bool = False
+    ) -> int:
+        """An operation that moves `hbm` bytes and leaves `size` bytes."""
+        opcode = "dot" if einsum else "add"
+        return self._add(_Node(opcode, operands, time, hbm=hbm, flops=flops, size=size))
+
+    def start(self, time: int, *operands: int, loads: Mapping[int, int] | None = None, size: int = 0) -> int:
+        """Begin a permute that takes `time` when alone and puts `loads` (link class → bytes) on the network."""
+        entries = tuple(sorted((loads or {}).items()))
+        return self._add(_Node("collective-permute-start", operands, 0, time, Kind.PERMUTE, entries, size=size))
+
+    def done(self, start: int) -> int:
+        """Wait for the permute that `start` began."""
+        return self._add(_Node("collective-permute-done", (start,), kind=Kind.PERMUTE))
+
+    def collective(self, time: int, *operands: int, loads: Mapping[int, int] | None = None, size: int = 0) -> int:
+        """A blocking all-gather."""
+        entries = tuple(sorted((loads or {}).items()))
+        return self._add(_Node("all-gather", operands, 0, time, Kind.ALL_GATHER, entries, size=size))
+
+    def loop(self, body: int, condition: int, trips: int, *operands: int) -> int:
+        """A while that runs the computations with these numbers."""
+        return self._add(_Node("while", operands, called=(body, condition), trips=trips))
+
+    def call(self, callee: int, *operands: int) -> int:
+        return self._add(_Node("call", operands, called=(callee,)))
+
+    def conditional(self, branches: Iterable[int], *operands: int) -> int:
+        return self._add(_Node("conditional", operands, called=tuple(branches)))
+
+    def _add(self, node: _Node) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+
+def assemble(sketches: Iterable[Sketch], machine: Machine) -> Program:
+    """A program of computations numbered as given, the last one being the entry; the last node is the root."""
+    proto, trips, costs, buffers = HloModuleProto(name="sketch"), {}, {}, {}
+    first = 1
+    for number, sketch in enumerate(sketches):
+        nodes = sketch.nodes
+        computation = proto.computations.add(id=number, name=f"computation.{number}", root_id=first + len(nodes) - 1)
+        for offset, node in enumerate(nodes):
+            instruction = computation.instructions.add(id=first + offset, name=f"{node.opcode}.{first + offset}")
+            instruction.opcode = node.opcode
+            instruction.operand_ids.extend(first + operand for operand in node.operands)
+            instruction.called_computation_ids.extend(node.called)
+            if node.opcode == "while":
+                trips[first + offset] = node.trips
+        costs[number] = _costs(nodes)
+        buffers[number] = _buffers(nodes)
+        proto.entry_computation_id = number
+        first += len(nodes)
+    module = Module(proto)
+    graphs = graphs_of(module)
+    return Program(module, machine, graphs, {k: costs[k] for k in graphs}, {k: buffers[k] for k in graphs}, trips)
+
+
+def _costs(nodes: list[_Node]) -> Costs:
+    entries = [entry for node in nodes for entry in node.loads]
+    return Costs(
+        compute=_column(node.compute for node in nodes),
+        transfer=_column(node.transfer for node in nodes),
+        kind=np.array([node.kind for node in nodes], dtype=np.uint8),
+        flops=_column(node.flops for node in nodes),
+        hbm_bytes=_column(node.hbm for node in nodes),
+        origin=np.full(len(nodes), Origin.MODEL, dtype=np.uint8),
+        load_start=_starts(len(node.loads) for node in nodes),
+        load_link=_column(link for link, _ in entries),
+        load_bytes=_column(size for _, size in entries),
+    )
+
+
+def _buffers(nodes: list[_Node]) -> Buffers:
+    """One buffer for each node that has a size, read by its users; a start's lives until its done is read."""
+    owner = [k for k, node in enumerate(nodes) if node.size]
+    number = {node: k for k, node in enumerate(owner)}
+    readers: list[set[int]] = [set() for _ in owner]
+    touches: list[set[int]] = [{number[k]} if k in number else set() for k in range(len(nodes))]
+    forwarded: dict[int, int] = {}
+    for k, node in enumerate(nodes):
+        for operand in node.operands:
+            source = forwarded.get(operand, operand)
+            if node.opcode.endswith("-done"):
+                forwarded[k] = source
+            if source in number:
+                readers[number[source]].add(k)
+                touches[k].add(number[source])
+    root = forwarded.get(len(nodes) - 1, len(nodes) - 1)
+    return Buffers(
+        size=_column(nodes[k].size for k in owner),
+        node=_column(owner),
+        readers=_csr(readers),
+        touches=_csr(touches),
+        live_in=np.array([nodes[k].opcode == "parameter" for k in owner], dtype=np.bool_),
+        live_out=np.array([k == root for k in owner], dtype=np.bool_),
+    )
+
+
+def _csr(rows: list[set[int]]) -> Csr:
+    return Csr(_starts(map(len, rows)), _column(item for row in rows for item in sorted(row)))
+
+
+def _starts(lengths: Iterable[int]) -> Ints:
+    return _column(accumulate(lengths, initial=0))
+
+
+def _column(values: Iterable[int]) -> Ints:
+    column: npt.NDArray[np.int64] = np.array(list(values), dtype=np.int64)
+    column.flags.writeable = False
+    return column

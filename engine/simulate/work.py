@@ -1,0 +1,90 @@
+"""What a computation's nodes ask of the machine, whatever their order: plain lists for loops over nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.chips.budget import Kind
+from engine.cost.program import Program
+from engine.ir.graph import Graph, Ints
+from engine.simulate.sharing import ONE, Load
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Of one computation, callees not included. Lists are indexed by node; times are picoseconds."""
+
+    graph: Graph
+    compute: list[int]
+    hbm: list[int]
+    """Part of the memory bandwidth that a node takes while it computes, of `ONE`."""
+    transfer: list[int]
+    """Duration alone of the transfer that a start or blocking collective begins."""
+    loads: Mapping[int, Load]
+    """Of every node with a transfer."""
+    kind: list[int]
+    blocking: frozenset[int]
+    """Nodes whose transfer the compute stream waits for at once."""
+    waits: list[int]
+    """For a done its start, else -1."""
+    flops: int
+    hbm_bytes: int
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+
+def work_of(program: Program, computation: int) -> Work:
+    """The work of one computation of `program`."""
+    graph, costs = program.graphs[computation], program.costs[computation]
+    dones = (graph.partner >= 0) & (graph.partner < np.arange(len(graph)))
+    transfer = np.where(dones, 0, costs.transfer)
+    senders = np.flatnonzero(transfer)
+    memory = _parts(costs.hbm_bytes, costs.compute, program.machine.hbm_bandwidth)
+    blocking = (n for n in senders.tolist() if graph.partner[n] < 0 and not _is_start(graph.opcodes[n]))
+    return Work(
+        graph=graph,
+        compute=costs.compute.tolist(),
+        hbm=np.where(transfer > 0, 0, memory).tolist(),
+        transfer=transfer.tolist(),
+        loads=_loads(program, computation, senders),
+        kind=costs.kind.tolist(),
+        blocking=frozenset(blocking),
+        waits=np.where(dones, graph.partner, -1).tolist(),
+        flops=int(costs.flops.sum()),
+        hbm_bytes=int(costs.hbm_bytes.sum()),
+    )
+
+
+def _is_start(opcode: str) -> bool:
+    return opcode.endswith("-start") or opcode in ("send", "recv")
+
+
+def _parts(volume: Ints, time: Ints, bandwidth: float | npt.NDArray[np.float64]) -> Ints:
+    """Part of `bandwidth` (bytes a second) that moving `volume` bytes in `time` picoseconds takes, of `ONE`."""
+    wanted = volume.astype(np.float64) / np.maximum(time, 1) * (ONE * 1e12 / bandwidth)
+    parts: Ints = np.minimum(ONE, wanted).astype(np.int64)
+    return parts
+
+
+def _loads(program: Program, computation: int, senders: Ints) -> Mapping[int, Load]:
+    """What each transfer takes of links, memory and cores while it runs at full speed."""
+    costs, machine = program.costs[computation], program.machine
+    rates = np.array([link.rate.usable for link in machine.links])
+    cores = int(machine.chip.collective_share * ONE)
+    sizes = np.diff(costs.load_start)
+    used = _parts(costs.load_bytes, np.repeat(costs.transfer, sizes), rates[costs.load_link])
+    memory = _parts(costs.hbm_bytes, costs.transfer, machine.hbm_bandwidth)
+    known: dict[Load, Load] = {}
+    loads: dict[int, Load] = {}
+    for node in senders.tolist():
+        first, last = int(costs.load_start[node]), int(costs.load_start[node + 1])
+        pairs = zip(costs.load_link[first:last].tolist(), used[first:last].tolist(), strict=True)
+        links = tuple(sorted((link, part) for link, part in pairs if part))
+        load = Load(links, int(memory[node]), 0 if costs.kind[node] == Kind.COPY else cores)
+        loads[node] = known.setdefault(load, load)
+    return loads
