@@ -57,7 +57,7 @@ proto:
 
 samples:
 	$(call environment,)
-	@$(BIN)/python samples/generate.py
+	@$(BIN)/python -m samples.generate
 
 screenshots:
 	$(call environment,)
