@@ -1,0 +1,171 @@
+"""Everything that can be done to a session, each a function from one Session to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from engine import options
+from engine.session.plan import MachineSpec, Plan
+from engine.session.session import Entry, Mark, Selection, Session
+from engine.session.variant import Variant
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def opened(path: str, plans: Iterable[tuple[str, Plan]], machine: MachineSpec) -> Session:
+    """A new session on `path`: one entry a plan, the first is the base and the last is active."""
+    entries = tuple(Entry(key_of(n), plan, machine, name) for n, (name, plan) in enumerate(plans))
+    return Session(path=path, entries=entries, active=entries[-1].key, base=entries[0].key, reading=True)
+
+
+def key_of(number: int) -> str:
+    """``A`` … ``Z``, ``AA``, …"""
+    text = _LETTERS[number % 26]
+    return text if number < 26 else key_of(number // 26 - 1) + text
+
+
+def activated(session: Session, key: str) -> Session:
+    return replace(session, active=key) if session.entry(key) else session
+
+
+def based(session: Session, key: str) -> Session:
+    return replace(session, base=key) if session.entry(key) else session
+
+
+def planned(session: Session, key: str, plan: Plan) -> Session:
+    """Another plan for an entry; the old picture stays, stale, until the new one comes. A given name goes with it."""
+    return _changed(session, key, plan=plan, name="", error="")
+
+
+def on_machine(session: Session, machine: MachineSpec) -> Session:
+    """Another machine for every entry: variants on different machines are not compared by accident."""
+    return replace(session, entries=tuple(replace(e, machine=machine, error="") for e in session.entries))
+
+
+def added(session: Session, plan: Plan, name: str = "") -> Session:
+    """One more entry at the end, which becomes the active one."""
+    taken = {e.key for e in session.entries}
+    key = next(k for k in map(key_of, range(len(taken) + 1)) if k not in taken)
+    machine = session.active_entry.machine if session.active_entry else MachineSpec()
+    return replace(session, entries=(*session.entries, Entry(key, plan, machine, name)), active=key)
+
+
+def removed(session: Session, key: str) -> Session:
+    """Without one entry; the last one stays."""
+    left = tuple(e for e in session.entries if e.key != key)
+    if not left or len(left) == len(session.entries):
+        return session
+    keys = [e.key for e in left]
+    return replace(
+        session,
+        entries=left,
+        active=session.active if session.active in keys else keys[-1],
+        base=session.base if session.base in keys else keys[0],
+        selection=session.selection if session.selection.entry in keys else Selection(),
+    )
+
+
+def moved(session: Session, key: str, by: int) -> Session:
+    """An entry further up (negative) or down in the stack."""
+    entries = list(session.entries)
+    at = next((n for n, e in enumerate(entries) if e.key == key), None)
+    if at is None:
+        return session
+    entries.insert(max(0, min(len(entries) - 1, at + by)), entries.pop(at))
+    return replace(session, entries=tuple(entries))
+
+
+def renamed(session: Session, key: str, name: str) -> Session:
+    return _changed(session, key, name=name.strip())
+
+
+def folded(session: Session, key: str) -> Session:
+    """Collapse an entry to its header, or open it again."""
+    entry = session.entry(key)
+    return session if entry is None else _changed(session, key, collapsed=not entry.collapsed)
+
+
+def arrived(session: Session, key: str, variant: Variant) -> Session:
+    """A result, unless the entry asks for something else by now."""
+    entry = session.entry(key)
+    if entry is None or (entry.plan, entry.machine) != (variant.plan, variant.machine):
+        return session
+    return _changed(session, key, variant=variant, error="")
+
+
+def failed(session: Session, key: str, error: str) -> Session:
+    return _changed(session, key, error=error)
+
+
+def selected(session: Session, entry: str, instructions: Iterable[int], *, add: bool = False) -> Session:
+    """Select instructions of one entry's module; with `add`, what was selected already is taken out again."""
+    chosen = tuple(dict.fromkeys(instructions))
+    if add and session.selection.entry == entry:
+        had = session.selection.instructions
+        chosen = tuple(i for i in had if i not in chosen) + tuple(i for i in chosen if i not in had)
+    return replace(session, selection=Selection(entry, chosen) if chosen else Selection())
+
+
+def marked(session: Session, time: int, note: str = "") -> Session:
+    """A mark at `time`; a mark that is there already takes the note, and goes when marked again without one."""
+    others = tuple(m for m in session.marks if m.time != time)
+    if len(others) < len(session.marks) and not note:
+        return replace(session, marks=others)
+    return replace(session, marks=tuple(sorted((*others, Mark(time, note)), key=lambda m: m.time)))
+
+
+def with_options(plan: Plan, name: str, values: Mapping[str, str | None]) -> Plan:
+    """`plan` with options of its pass `name` set, or taken back to their defaults (None).
+
+    A pass that is missing is put in where it belongs: ``decompose`` first, ``async-permute`` after it, ``fuse`` last.
+    """
+    parts = {part: dict(given) for part, given in options.split(plan.passes)}
+    given = parts.setdefault(name, {})
+    for key, value in values.items():
+        given.pop(key, None)
+        if value is not None:
+            given[key] = value
+    return replace(plan, passes=_joined(parts))
+
+
+def without_pass(plan: Plan, name: str) -> Plan:
+    parts = {part: dict(given) for part, given in options.split(plan.passes) if part != name}
+    return replace(plan, passes=_joined(parts))
+
+
+def options_of(plan: Plan, name: str) -> Mapping[str, str] | None:
+    """What is given to pass `name`, None where the plan does not have it."""
+    return next((given for part, given in options.split(plan.passes) if part == name), None)
+
+
+def overridden(plan: Plan, collectives: Iterable[str], verdict: str | None) -> Plan:
+    """`plan` with collectives forced (``force``), forbidden (``forbid``), or left to the gate (None)."""
+    given = options_of(plan, "decompose") or {}
+    names = tuple(collectives)
+    values: dict[str, str | None] = {}
+    for option in ("force", "forbid"):
+        items = [i for i in given.get(option, "").split(";") if i and i not in names]
+        if option == verdict:
+            items.extend(names)
+        values[option] = ";".join(items) or None
+    return with_options(plan, "decompose", values)
+
+
+_RANK = {"decompose": 0, "async-permute": 1, "fuse": 2}
+
+
+def _joined(parts: Mapping[str, Mapping[str, str]]) -> str:
+    order = sorted(parts, key=lambda name: _RANK.get(name, 1))
+    return ",".join(
+        f"{name}{{{','.join(f'{key}={value}' for key, value in parts[name].items())}}}" if parts[name] else name
+        for name in order
+    )
+
+
+def _changed(session: Session, key: str, **values: object) -> Session:
+    entries = tuple(
+        replace(e, **values) if e.key == key else e  # type: ignore[arg-type] # names and types are the callers'
+        for e in session.entries
+    )
+    return replace(session, entries=entries)

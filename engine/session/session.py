@@ -1,0 +1,113 @@
+"""What the user works on, as one frozen value: the file, the variants made from it, what is active and selected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.session.plan import MachineSpec, Plan
+from engine.session.variant import Variant
+
+TRANSIENT = frozenset({"selection", "reading", "problem"})
+"""Fields of a Session that undo leaves alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A variant's place in the stack: what was asked for, and what came of it as far as it is known."""
+
+    key: str
+    """``A``, ``B``, …: as shown, and stable while the entry exists."""
+    plan: Plan
+    machine: MachineSpec = field(default_factory=MachineSpec)
+    name: str = ""
+    """Given by the user; empty where the plan describes itself."""
+    variant: Variant | None = None
+    """The last result, which may be of an earlier plan: see `stale`."""
+    error: str = ""
+    """Why the present plan has no result."""
+    collapsed: bool = False
+
+    @property
+    def stale(self) -> bool:
+        """Whether `variant` belongs to another plan than the present one."""
+        return self.variant is not None and (self.variant.plan, self.variant.machine) != (self.plan, self.machine)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a result is still to come."""
+        return not self.error and (self.variant is None or self.stale)
+
+    @property
+    def title(self) -> str:
+        if self.name:
+            return self.name
+        return self.variant.name if self.variant is not None and not self.stale else self.plan.scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Instructions by id in the module of one entry; other entries show what came from the same origins."""
+
+    entry: str = ""
+    instructions: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.instructions)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment on the shared time axis that the user wants to find again."""
+
+    time: int
+    """Picoseconds."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is said about the module as loaded."""
+
+    name: str
+    instructions: int
+    computations: int
+    partitions: int
+    scheduled: bool
+    sha256: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Session:
+    """One file and everything asked of it."""
+
+    path: str = ""
+    """Empty while nothing is open."""
+    facts: Facts | None = None
+    entries: tuple[Entry, ...] = ()
+    active: str = ""
+    """Key of the entry that the plan line and the inspector act on."""
+    base: str = ""
+    """Key of the entry that the others are compared with."""
+    selection: Selection = field(default_factory=Selection)
+    marks: tuple[Mark, ...] = ()
+    reading: bool = False
+    """Whether the file is being read right now."""
+    problem: str = ""
+    """Why the file could not be read."""
+
+    def entry(self, key: str) -> Entry | None:
+        return next((e for e in self.entries if e.key == key), None)
+
+    @property
+    def active_entry(self) -> Entry | None:
+        return self.entry(self.active)
+
+    @property
+    def base_entry(self) -> Entry | None:
+        return self.entry(self.base)
+
+    @property
+    def active_variant(self) -> Variant | None:
+        entry = self.active_entry
+        return entry.variant if entry is not None else None

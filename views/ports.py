@@ -1,0 +1,79 @@
+"""Through what a view reaches the rest of the application, and how it follows the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtWidgets import QWidget
+
+from engine.session.session import Session
+from engine.session.store import Store
+from views.theme import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job as it is shown."""
+
+    number: int
+    title: str
+    fraction: float = 0.0
+    message: str = ""
+    state: str = "running"
+    """``running``, ``done``, ``cancelled`` or ``failed``."""
+    error: str = ""
+    seconds: float = 0.0
+    """How long it ran, or has been running."""
+    entry: str = ""
+    """Key of the entry that its result is for."""
+
+
+class Host(Protocol):
+    """What panes may ask of the application."""
+
+    @property
+    def store(self) -> Store[Session]: ...
+
+    @property
+    def theme(self) -> Theme: ...
+
+    def jobs(self) -> tuple[JobState, ...]:
+        """Every job of this run of the program, newest first."""
+        ...
+
+    def watch_jobs(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` whenever `jobs` would answer something else. Returns what ends that."""
+        ...
+
+    def cancel(self, job: int) -> None: ...
+
+    def perform(self, action: str) -> None:
+        """Do what the action of that id does; see the table in app.actions."""
+        ...
+
+    def keys_of(self, action: str) -> str:
+        """Shortcut of an action as text, for hints; empty when it has none."""
+        ...
+
+    def recent(self) -> tuple[str, ...]:
+        """Paths opened before, newest first."""
+        ...
+
+    def open(self, path: str) -> None: ...
+
+
+def follow(widget: QWidget, store: Store[Session], listener: Callable[[Session, frozenset[str]], None]) -> None:
+    """Call `listener` after each change of the session for as long as `widget` exists."""
+    stop = store.subscribe(listener)
+    widget.destroyed.connect(lambda *_: stop())
+
+
+def running(jobs: tuple[JobState, ...]) -> Mapping[str, str]:
+    """Entry key → what the job for it is doing, for jobs that run."""
+    return {
+        job.entry: (f"{job.message or job.title} {job.fraction:.0%}" if job.fraction else job.message or job.title)
+        for job in jobs
+        if job.state == "running" and job.entry
+    }

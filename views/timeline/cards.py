@@ -1,0 +1,53 @@
+"""The few lines beside the mouse: what a slice is, how long it takes, and why a gap is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from engine.session.session import Session
+from engine.session.variant import Variant
+from engine.timeline.timeline import Category
+from views.quantities import exact_time_text, time_text
+from views.timeline.overlay import Hit
+from views.timeline.scene import instruction_name
+
+WORDS = {
+    Category.EINSUM: "einsum",
+    Category.ELEMENTWISE: "compute",
+    Category.COPY: "copy or layout change",
+    Category.PERMUTE: "collective permute",
+    Category.COLLECTIVE: "collective",
+    Category.EXPOSED: "exposed communication",
+    Category.LOOP: "loop",
+}
+
+
+def card_of(session: Session, hit: Hit, time: int) -> Sequence[str]:
+    """Lines for a slice; the first is its name."""
+    variant = session.entries[hit.entry].variant
+    return tuple(_lines(variant, hit.row)) if variant is not None else ()
+
+
+def _lines(variant: Variant, row: int) -> Iterator[str]:
+    timeline = variant.timeline
+    category = Category(int(timeline.category[row]))
+    duration = exact_time_text(int(timeline.duration[row]))
+    start = exact_time_text(int(timeline.start[row]))
+    name = instruction_name(variant, int(timeline.instruction[row]))
+    if category == Category.EXPOSED:
+        waited = instruction_name(variant, int(timeline.waits_for[row])) or "a transfer"
+        yield f"exposed: waits {time_text(int(timeline.duration[row]))} for {waited}"
+        if name:
+            yield f"{name} cannot start before it is there"
+        yield f"{duration}, from {start}"
+        return
+    yield name or WORDS[category]
+    proto = variant.program.module.instructions.get(int(timeline.instruction[row]))
+    opcode = f"{proto.opcode} · " if proto is not None and proto.opcode != name else ""
+    yield f"{opcode}{WORDS[category]}"
+    yield f"{duration}, from {start}"
+    repeat = int(timeline.repeat[row])
+    if repeat > 1:
+        yield f"{repeat:,} iterations of {exact_time_text(int(timeline.duration[row]) // repeat)}"
+    elif int(timeline.depth[row]) > 0:
+        yield f"in iteration {int(timeline.iteration[row]) + 1} of its loop"

@@ -1,0 +1,132 @@
+"""Curves under the lanes: operations in flight against their budget, bytes against the cap, and the delta row."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter, QPen, QPolygonF
+
+from engine.ir.graph import Ints
+from engine.timeline.timeline import Curve
+from views.quantities import bytes_text, time_text
+from views.theme import GRID, colour
+from views.timeline.delta import lead_of
+from views.timeline.rectangles import Floats
+from views.timeline.scene import Scene
+from views.timeline.stack import Row, RowKind
+
+
+def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
+    """The in-flight or the memory curve of an entry."""
+    entry = scene.entry(row.entry)
+    variant = entry.variant
+    if variant is None:
+        return
+    flight = row.kind == RowKind.IN_FLIGHT
+    curve = variant.timeline.in_flight if flight else variant.timeline.memory
+    limit = variant.schedule.budget.total if flight else variant.plan.memory_cap
+    fill = scene.theme.in_flight if flight else scene.theme.memory.fill
+    top = max(curve.peak, limit if limit is not None and limit <= 4 * max(1, curve.peak) else 0, 1)
+    _paint_curve(painter, scene, row, curve, top, fill)
+    if limit is not None:
+        _paint_limit(painter, scene, row, limit, top, f"budget {limit}" if flight else f"cap {bytes_text(limit)}")
+
+
+def sampled(curve: Curve, start: int, stop: int, columns: int) -> tuple[Ints, Ints]:
+    """Times and values of a step function between two times, at most about `columns` of them, each the highest near."""
+    first = max(0, int(np.searchsorted(curve.time, start, side="right")) - 1)
+    last = int(np.searchsorted(curve.time, stop, side="left"))
+    time, value = curve.time[first:last], curve.value[first:last]
+    if len(time) <= columns:
+        return time, value
+    edges = start + (np.arange(1, columns, dtype=np.int64) * (stop - start)) // columns
+    heads = np.unique(np.concatenate((np.zeros(1, np.int64), np.searchsorted(time, edges))))
+    heads = heads[heads < len(time)]
+    return time[heads], np.maximum.reduceat(value, heads)
+
+
+def _paint_curve(painter: QPainter, scene: Scene, row: Row, curve: Curve, top: int, fill: str) -> None:
+    window = scene.window
+    time, value = sampled(curve, window.start, window.stop, max(1, int(window.width)))
+    if not len(time):
+        return
+    x = np.clip(window.x(time), window.left - 1, window.left + window.width + 1)
+    end = min(window.x_of(scene_end(scene, row)), window.left + window.width)
+    height = row.height - 2
+    rise = value.astype(np.float64) * (height / top)
+    base = scene.y(row.bottom) - 1
+    right = np.append(x[1:], max(end, float(x[-1])))
+    width = np.maximum(right - x, 0.0)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour(fill, 80))
+    scene.rectangles.draw_each(painter, x, base - rise, width, rise)
+    painter.setPen(QPen(colour(fill), 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPolyline(_steps(x, right, base - rise))
+
+
+def _steps(left: Floats, right: Floats, y: Floats) -> QPolygonF:
+    points = np.empty((2 * len(left), 2))
+    points[0::2, 0], points[1::2, 0] = left, right
+    points[0::2, 1] = points[1::2, 1] = y
+    return QPolygonF([QPointF(a, b) for a, b in points.tolist()])
+
+
+def scene_end(scene: Scene, row: Row) -> int:
+    variant = scene.entry(row.entry).variant
+    return variant.timeline.makespan if variant is not None else 0
+
+
+def _paint_limit(painter: QPainter, scene: Scene, row: Row, limit: int, top: int, text: str) -> None:
+    if limit > top:
+        return
+    y = scene.y(row.bottom) - 1 - limit * (row.height - 2) / top
+    pen = QPen(colour(scene.theme.budget), 1, Qt.PenStyle.DashLine)
+    painter.setPen(pen)
+    right = scene.window.left + scene.window.width
+    painter.setFont(scene.small)
+    width = scene.small_metrics.horizontalAdvance(text)
+    painter.drawLine(QPointF(scene.window.left, y), QPointF(right - width - 2 * GRID, y))
+    height = scene.small_metrics.height()
+    middle = min(max(y, scene.y(row.top) + height / 2), scene.y(row.bottom) - height / 2)
+    place = QRectF(right - width - GRID, middle - height / 2, width, height)
+    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+
+
+def paint_delta(painter: QPainter, scene: Scene, row: Row) -> None:
+    """How far ahead of the base the active variant is, after each instruction that both run."""
+    session = scene.session
+    base, active = session.base_entry, session.active_entry
+    if base is None or active is None or base.variant is None or active.variant is None:
+        return
+    lead = lead_of(base.variant, active.variant)
+    middle = scene.y(row.top) + row.height / 2
+    painter.setPen(QPen(colour(scene.theme.border), 1))
+    painter.drawLine(QPointF(scene.window.left, middle), QPointF(scene.window.left + scene.window.width, middle))
+    if not len(lead.time):
+        return
+    window = scene.window
+    most = max(1, int(np.abs(lead.value).max()))
+    first = max(0, int(np.searchsorted(lead.time, window.start, side="right")) - 1)
+    last = int(np.searchsorted(lead.time, window.stop, side="left"))
+    step = max(1, (last - first) // max(1, int(window.width)))
+    time, value = lead.time[first:last:step], lead.value[first:last:step]
+    if not len(time):
+        return
+    x = np.clip(window.x(time), window.left - 1, window.left + window.width + 1)
+    end = min(max(window.x_of(active.variant.timeline.makespan), float(x[-1])), window.left + window.width)
+    right = np.append(x[1:], end)
+    size = value.astype(np.float64) * ((row.height / 2 - 2) / most)
+    painter.setPen(Qt.PenStyle.NoPen)
+    for ahead, role in ((True, scene.theme.gain), (False, scene.theme.loss)):
+        of_sign = size > 0 if ahead else size < 0
+        painter.setBrush(colour(role, 150))
+        tall = np.abs(size[of_sign])
+        top = middle - tall if ahead else np.full(len(tall), middle)
+        scene.rectangles.draw_each(painter, x[of_sign], top, np.maximum(right - x, 1.0)[of_sign], tall)
+    painter.setFont(scene.small)
+    painter.setPen(colour(scene.theme.muted))
+    place = QRectF(window.left + window.width - 200, scene.y(row.top), 196, row.height)
+    end_lead = int(lead.value[-1])
+    text = f"{time_text(abs(end_lead))} {'ahead' if end_lead >= 0 else 'behind'} at the end"
+    painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, text)

@@ -1,0 +1,168 @@
+"""An entry's header: its letter, its name and its figures, in columns that line up over all entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QFont, QPainter
+
+from engine.cost.costs import Origin
+from engine.session.session import Entry, Session
+from views.icons import pixmap
+from views.quantities import bytes_text, gain_text, time_text
+from views.theme import GRID, colour
+from views.timeline.scene import Scene
+from views.timeline.stack import HEADER
+
+FOLD = 6 * GRID
+"""Width, at the left, of the arrow that collapses an entry."""
+PIN = 8 * GRID
+"""Width, at the right, of the pin that makes an entry the base."""
+
+SOURCES = {
+    Origin.NONE: "",
+    Origin.MODEL: "model",
+    Origin.COMPILER: "compiler",
+    Origin.MEASURED: "measured",
+    Origin.TABLE: "your costs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One column of a header."""
+
+    caption: str
+    text: str
+    width: int
+    role: str = "text"
+
+
+def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
+    """What a header says about its variant, most important last (it stands at the right)."""
+    variant = entry.variant
+    if variant is None:
+        return ()
+    metrics = variant.metrics
+    exposed = "exposed" if metrics.exposed else "muted"
+    figures = [
+        Figure("peak", bytes_text(metrics.peak_memory), 33 * GRID),
+        Figure("exposed", time_text(metrics.exposed), 36 * GRID, exposed),
+        Figure("", time_text(metrics.makespan), 20 * GRID, "strong"),
+    ]
+    base = session.base_entry
+    if entry.key == session.base:
+        figures.append(Figure("", "base", 16 * GRID, "muted"))
+    elif base is not None and base.variant is not None:
+        before, after = base.variant.metrics.makespan, metrics.makespan
+        text = gain_text(before, after)
+        role = "muted" if text.startswith("±") else "gain" if after < before else "loss"
+        figures.append(Figure("", text, 16 * GRID, role))
+    else:
+        figures.append(Figure("", "", 16 * GRID))
+    return tuple(figures)
+
+
+def paint_header(painter: QPainter, scene: Scene, number: int, top: float) -> None:
+    """The header of entry `number` at height `top` of the widget."""
+    entry, theme = scene.entry(number), scene.theme
+    active = entry.key == scene.session.active
+    area = QRectF(0, top, scene.width, HEADER)
+    painter.fillRect(area, colour(theme.band))
+    painter.fillRect(QRectF(0, top, scene.width, 1), colour(theme.border))
+    if active:
+        painter.fillRect(QRectF(0, top, GRID, HEADER), colour(theme.focus))
+    ratio = painter.device().devicePixelRatio()
+    arrow = "chevron-right" if entry.collapsed else "chevron-down"
+    painter.drawPixmap(int(2 * GRID), int(top + (HEADER - 16) / 2), pixmap(arrow, theme.muted, 16, ratio))
+    pinned = entry.key == scene.session.base
+    pin = pixmap("pin", theme.text if pinned else theme.muted, 16, ratio)
+    painter.setOpacity(1.0 if pinned else 0.45)
+    painter.drawPixmap(int(scene.width - PIN + 2 * GRID), int(top + (HEADER - 16) / 2), pin)
+    painter.setOpacity(1.0)
+    right = _paint_figures(painter, scene, entry, top)
+    _paint_title(painter, scene, entry, top, right, active)
+
+
+def _paint_title(painter: QPainter, scene: Scene, entry: Entry, top: float, right: float, active: bool) -> None:
+    theme = scene.theme
+    badge = QRectF(FOLD + GRID, top + GRID, HEADER - 2 * GRID, HEADER - 2 * GRID)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=True)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour(theme.text if active else theme.muted))
+    painter.drawRoundedRect(badge, 3, 3)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+    bold = _bold(scene)
+    painter.setFont(bold)
+    painter.setPen(colour(theme.base))
+    painter.drawText(badge, Qt.AlignmentFlag.AlignCenter, entry.key)
+    left = badge.right() + 2 * GRID
+    room = right - left - 2 * GRID
+    state = state_text(scene, entry)
+    state_width = scene.small_metrics.horizontalAdvance(state) + 3 * GRID if state else 0
+    painter.setFont(bold if active else scene.font)
+    painter.setPen(colour(theme.text))
+    metrics = painter.fontMetrics()
+    title = metrics.elidedText(entry.title, Qt.TextElideMode.ElideRight, int(max(room - state_width, room / 2)))
+    painter.drawText(QRectF(left, top, room, HEADER), Qt.AlignmentFlag.AlignVCenter, title)
+    if state:
+        left += metrics.horizontalAdvance(title) + 3 * GRID
+        painter.setFont(scene.small)
+        painter.setPen(colour(theme.error if entry.error else theme.muted))
+        text = scene.small_metrics.elidedText(state, Qt.TextElideMode.ElideRight, int(max(0.0, right - left - GRID)))
+        painter.drawText(QRectF(left, top, max(0.0, right - left), HEADER), Qt.AlignmentFlag.AlignVCenter, text)
+
+
+def state_text(scene: Scene, entry: Entry) -> str:
+    """What is going on with an entry, empty when its picture is up to date; then where its times come from."""
+    if entry.error:
+        return "failed"
+    if entry.key in scene.running:
+        return f"⟳ {scene.running[entry.key]}"
+    if entry.pending:
+        return "⟳ waiting" if entry.variant is None else "⟳ out of date"
+    return SOURCES[entry.variant.source] if entry.variant is not None else ""
+
+
+def _paint_figures(painter: QPainter, scene: Scene, entry: Entry, top: float) -> float:
+    """Columns from the right; the less important ones go where there is no room. Returns where they begin."""
+    figures = figures_of(scene.session, entry)
+    right = float(scene.width - PIN)
+    bold = _bold(scene)
+    if entry.stale or entry.error:
+        painter.setOpacity(0.5)
+    for figure in reversed(figures):
+        left = right - figure.width
+        if left < 70 * GRID:
+            break
+        place = QRectF(left, top, figure.width - 2 * GRID, HEADER)
+        strong = figure.role in ("strong", "gain", "loss")
+        painter.setFont(bold if strong else scene.font)
+        painter.setPen(colour(_figure_colour(scene, figure.role)))
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, figure.text)
+        if figure.caption:
+            width = painter.fontMetrics().horizontalAdvance(figure.text)
+            painter.setFont(scene.small)
+            painter.setPen(colour(scene.theme.muted))
+            caption = QRectF(left, top, figure.width - 3.5 * GRID - width, HEADER)
+            painter.drawText(caption, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, figure.caption)
+        right = left
+    painter.setOpacity(1.0)
+    return right
+
+
+def _figure_colour(scene: Scene, role: str) -> str:
+    theme = scene.theme
+    return {
+        "exposed": theme.exposed.fill if theme.name == "light" else theme.error,
+        "muted": theme.muted,
+        "gain": theme.gain,
+        "loss": theme.loss,
+    }.get(role, theme.text)
+
+
+def _bold(scene: Scene) -> QFont:
+    font = QFont(scene.font)
+    font.setBold(True)
+    return font

@@ -1,0 +1,59 @@
+"""Finding instructions over the whole timeline by name, opcode or regular expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.errors import UsageError
+from engine.ir.graph import Ints
+from engine.session.variant import Variant
+from engine.timeline.timeline import Category
+from views.timeline.scene import rows_of
+
+
+@dataclass(frozen=True)
+class Found:
+    """Slices that match, by time."""
+
+    rows: Ints
+    times: Ints
+    instructions: int
+    """How many instructions they belong to."""
+
+
+def search(variant: Variant, text: str) -> Found:
+    """Slices of `variant` whose instruction's name, opcode or op_name contains or matches `text`.
+
+    A text between slashes (``/fusion\\.[0-9]+$/``) is a regular expression; raises UsageError where it is none.
+    """
+    wanted = text.strip()
+    if not wanted:
+        return Found(np.empty(0, np.int64), np.empty(0, np.int64), 0)
+    matches = _matcher(wanted)
+    timeline = variant.timeline
+    instructions = variant.program.module.instructions
+    chosen = tuple(
+        number
+        for number in np.unique(timeline.instruction).tolist()
+        if (found := instructions.get(number)) is not None
+        and (matches(found.name) or matches(found.opcode) or matches(found.metadata.op_name))
+    )
+    rows = rows_of(timeline, chosen)
+    rows = rows[timeline.category[rows] != Category.EXPOSED]
+    rows = rows[np.argsort(timeline.start[rows], kind="stable")]
+    return Found(rows, timeline.start[rows], len(chosen))
+
+
+def _matcher(wanted: str) -> Callable[[str], bool]:
+    if len(wanted) > 2 and wanted.startswith("/") and wanted.endswith("/"):
+        try:
+            pattern = re.compile(wanted[1:-1], re.IGNORECASE)
+        except re.error as error:
+            raise UsageError(f"no regular expression: {error}") from None
+        return lambda text: pattern.search(text) is not None
+    lowered = wanted.lower()
+    return lambda text: lowered in text.lower()
