@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto
+from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto, OpSharding
 from engine.ir.module import Header
 
 
@@ -45,3 +45,18 @@ def devices_named(instruction: HloInstructionProto) -> int:
         return max((d for group in groups for d in group.replica_ids), default=-1) + 1
     pairs = instruction.source_target_pairs
     return max((max(pair.source, pair.target) for pair in pairs), default=-1) + 1
+
+
+def is_partitioned(proto: HloModuleProto) -> bool:
+    """Whether the module is what one device runs: it has collectives, or nothing in it is annotated to be split."""
+    split = False
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            if instruction.channel_id or devices_named(instruction):
+                return True
+            split = split or _is_split(instruction.sharding)
+    return not split
+
+
+def _is_split(sharding: OpSharding) -> bool:
+    return len(sharding.tile_assignment_dimensions) > 0 or any(_is_split(s) for s in sharding.tuple_shardings)

@@ -1,87 +1,166 @@
-"""Reads HLO text, HloModuleProto or HloProto bytes and StableHLO, gzipped or not, into a `Module`."""
+"""Reads HLO text, HloModuleProto or HloProto bytes and StableHLO, gzipped or not, into a `Module`.
+
+`read` does so in a worker process, because XLA aborts on some malformed inputs; `read_here` is what the worker runs.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import sys
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 
-from google.protobuf.message import DecodeError
-
+from engine import worker
 from engine.control import QUIET, Control
-from engine.errors import InputError, Place
-from engine.hlo import xla
+from engine.errors import InputError
+from engine.hlo import complaints, xla
+from engine.hlo.decoding import HloBytes, HloText, StableHlo, decode, refuse_foreign_text
+from engine.hlo.dump import describe_folder
 from engine.hlo.header import parse_header
-from engine.hlo.hlo_pb2 import HloModuleProto, HloProto
-from engine.hlo.partitions import infer_counts
+from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.hlo.partitions import infer_counts, is_partitioned
+from engine.hlo.verifying import verify
 from engine.ir.module import Header, Module, Source
 
-_PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
-_ELIDED = re.compile(r"([\w.\-]+) = \S+ constant\(\{\.\.\.\}\)")
+DEADLINE = 300.0
+"""Seconds until reading is given up; a million instructions take about 20."""
+
+MOST_DROPPED = 16
+"""How many different unknown attributes are dropped from a text before it counts as unreadable."""
+
+_ELIDED = re.compile(r"\bconstant\(\{\.\.\.\}\)")
 
 
-def read(path: str | PathLike[str], *, deadline: float = 120.0, control: Control = QUIET) -> Module:
-    """Read a module from a file. Raises InputError."""
+def read(
+    source: str | os.PathLike[str] | bytes, *, name: str = "-", deadline: float = DEADLINE, control: Control = QUIET
+) -> Module:
+    """Read a module from a file (``-`` is standard input), or from bytes that messages call `name`.
+
+    Raises InputError for everything that is wrong with the input, and when XLA aborts on it or does not answer within
+    `deadline` seconds; UnsupportedError for a jaxlib that was never tried; Cancelled.
+    """
+    data, path = (source, name) if isinstance(source, bytes) else (read_bytes(source), os.fspath(source))
     control.step(0.0, f"reading {path}")
-    return read_here(Path(path).read_bytes(), str(path))
+    try:
+        module = worker.call("engine.hlo.reading:read_in_worker", data, path, deadline=deadline, control=control)
+    except worker.Died as error:
+        raise _explain_death(error, data, path) from None
+    except worker.TimedOut:
+        raise InputError(f"{path}: XLA did not finish reading it within {deadline:g} s") from None
+    assert isinstance(module, Module)
+    return module
 
 
-def read_here(data: bytes, path: str = "-") -> Module:
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Bytes of a file, or of standard input for ``-``. Raises InputError, for a folder with the modules in it."""
+    shown = os.fspath(path)
+    if shown == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except IsADirectoryError:
+        raise InputError(describe_folder(Path(path))) from None
+    except FileNotFoundError:
+        raise InputError(f"{shown}: there is no such file") from None
+    except OSError as error:
+        if Path(path).is_dir():  # Windows refuses a folder as not permitted
+            raise InputError(describe_folder(Path(path))) from None
+        raise InputError(f"{shown}: {error.strerror or error}") from None
+
+
+def read_in_worker(data: bytes, path: str, *, control: Control) -> Module:
+    return read_here(data, path, control)
+
+
+def read_here(data: bytes, path: str = "-", control: Control = QUIET) -> Module:
     """Read a module from the bytes of a file, in this process: for workers and tests.
 
     `path` is only for messages. Raises InputError. XLA may abort the process on some malformed inputs.
     """
-    source = Source(path, hashlib.sha256(data).hexdigest())
-    if not data:
-        raise InputError(f"{path}: expected an HLO module, found an empty file")
-    text = data.decode()
-    parsed = _parse(text, path)
-    module = _assemble(parsed, path)
-    elided = _ELIDED.findall(text)
+    content = decode(data, path)
+    control.step(0.1, f"reading {path} with XLA")
+    match content:
+        case HloText(text):
+            module = _from_text(text, path)
+        case HloBytes(proto):
+            module = _from_proto(proto, path)
+        case StableHlo(code):
+            module = _from_stablehlo(code, path)
+    control.step(0.7, f"checking {path}")
+    verify(module.proto, path)
+    return replace(module, source=Source(path, hashlib.sha256(data).hexdigest()))
+
+
+def _from_text(text: str, path: str) -> Module:
+    refuse_foreign_text(text, path)
+    parsed, dropped = _parse(text, path)
+    notes = []
+    if dropped:
+        names = ", ".join(dropped)
+        notes.append(f"Left out attributes that the installed jaxlib {xla.version()} does not know: {names}.")
+    elided = len(_ELIDED.findall(text))
     if elided:
-        ids = frozenset(module.by_name[name].id for name in elided if name in module.by_name)
-        module = replace(module, elided=ids).with_notes(
-            f"{len(elided)} constants are elided in the text (constant({{...}})): their values are not those of the "
-            "program; results computed with them mean nothing. Print with print_large_constants to keep them."
+        constants = "1 constant is" if elided == 1 else f"{elided} constants are"
+        notes.append(
+            f"{constants} elided in the text, as constant({{...}}): their values are not those of the program, and "
+            "what is computed with them means nothing. Print with print_large_constants to keep them."
         )
-    return replace(module, source=source)
+    return _assemble(parsed, path, parse_header(parsed.header)).with_notes(*notes)
 
 
-def _parse(text: str, path: str) -> xla.Parsed:
+def _parse(text: str, path: str) -> tuple[xla.Parsed, tuple[str, ...]]:
+    """The parsed module and the names of attributes left out: those of a newer or an older XLA than the installed."""
+    first: xla.XlaError | None = None
+    shorter, dropped = text, list[str]()
+    while True:
+        try:
+            return xla.parse(shorter), tuple(dropped)
+        except xla.XlaError as error:
+            first = first or error
+            less = complaints.without_unknown_attribute(str(error), shorter)
+            if less is None or len(dropped) == MOST_DROPPED:
+                raise complaints.explain(str(first), text, path) from None
+            shorter = less[0]
+            dropped.append(less[1])
+
+
+def _from_proto(serialised: bytes, path: str) -> Module:
+    proto = HloModuleProto.FromString(serialised)
+    verify(proto, path)  # before XLA sees it: it aborts on much of what this finds
     try:
-        return xla.parse(text)
+        parsed = xla.check_proto(serialised)
     except xla.XlaError as error:
-        raise _explain(str(error), text, path) from None
+        raise complaints.explain(str(error), "", path) from None
+    return _assemble(parsed, path, Header())
 
 
-def _explain(said: str, text: str, path: str) -> InputError:
-    found = _PLACE.search(said)
-    if found is None:
-        return InputError(f"{path}: XLA cannot read it: {said.splitlines()[0]}")
-    line, column, message = int(found[1]), int(found[2]), found[3]
-    lines = text.splitlines()
-    shown = lines[line - 1] if 0 < line <= len(lines) else ""
-    return InputError(message, Place(path, line, max(column, 1), shown))
+def _from_stablehlo(code: str | bytes, path: str) -> Module:
+    try:
+        parsed = xla.from_stablehlo(code)
+    except xla.XlaError as error:
+        text = code if isinstance(code, str) else ""
+        raise complaints.explain_mlir(str(error), text, path) from None
+    partitions, replicas = xla.device_counts(code)
+    return _assemble(parsed, path, Header(partitions or 1, replicas or 1))
 
 
-def _assemble(parsed: xla.Parsed, path: str, header: Header | None = None) -> Module:
+def _assemble(parsed: xla.Parsed, path: str, header: Header) -> Module:
     proto = HloModuleProto.FromString(parsed.proto)
     if not any(c.instructions for c in proto.computations):
         raise InputError(f"{path}: the module {proto.name} has no instructions")
-    counted, note = infer_counts(proto, parse_header(parsed.header) if header is None else header)
-    return Module(proto, counted, () if note is None else (note,))
+    header, note = infer_counts(proto, header)
+    notes = [] if note is None else [note]
+    if header.num_partitions > 1 and not is_partitioned(proto):
+        notes.append(
+            f"The module is not partitioned yet: it has shardings for {header.num_partitions} partitions and no "
+            "collectives. Dump it after SPMD partitioning (--xla_dump_hlo_pass_re=spmd-partitioning) to see them."
+        )
+    return Module(proto, header, tuple(notes))
 
 
-def _proto(data: bytes) -> HloModuleProto | None:
-    """The module inside HloProto or HloModuleProto bytes; None when they are neither."""
-    for kind in (HloProto, HloModuleProto):
-        try:
-            message = kind.FromString(data)
-        except DecodeError:
-            continue
-        module = message.hlo_module if isinstance(message, HloProto) else message
-        if module.computations:
-            return module
-    return None
+def _explain_death(error: worker.Died, data: bytes, path: str) -> InputError:
+    content = decode(data, path)
+    said = error.said or str(error)
+    return complaints.explain_death(said, content.text if isinstance(content, HloText) else "", path)

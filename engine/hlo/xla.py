@@ -7,6 +7,7 @@ call these functions in a worker process (`engine.worker`), never in the window'
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -16,6 +17,9 @@ from engine.errors import LapstrakeError, UnsupportedError
 
 OLDEST = (0, 10, 2)
 NEWER_THAN_NEWEST = (0, 13)
+
+
+_COUNTS = ("mhlo.num_partitions", "mhlo.num_replicas")
 
 
 class XlaError(LapstrakeError):
@@ -104,6 +108,48 @@ def to_stablehlo(proto: bytes) -> bytes:
     except (RuntimeError, ValueError) as error:
         raise XlaError(str(error)) from None
     return code
+
+
+def from_stablehlo(code: str | bytes) -> Parsed:
+    """HLO of a StableHLO module: MLIR text, bytecode or a portable artifact. Raises XlaError."""
+    mlir = _mlir()
+    try:
+        computation = mlir.mlir_module_to_xla_computation(code, use_tuple_args=False, return_tuple=False)
+        proto: bytes = computation.as_serialized_hlo_module_proto()
+    except (RuntimeError, ValueError) as error:
+        raise XlaError(str(error)) from None
+    return check_proto(proto)
+
+
+def device_counts(code: str | bytes) -> tuple[int | None, int | None]:
+    """``mhlo.num_partitions`` and ``mhlo.num_replicas`` of a StableHLO module; None for what it does not tell."""
+    if isinstance(code, str):
+        found = (re.search(rf"{name} = (\d+)", code) for name in _COUNTS)
+        partitions, replicas = (None if match is None else int(match[1]) for match in found)
+        return partitions, replicas
+    attributes = _attributes(code)
+    return attributes.get(_COUNTS[0]), attributes.get(_COUNTS[1])
+
+
+def _attributes(bytecode: bytes) -> dict[str, int]:
+    """Integer attributes of a module in bytecode; empty where the bindings cannot read it (it may still convert)."""
+    ir = import_module("jaxlib.mlir.ir")
+    stablehlo = import_module("jaxlib.mlir.dialects.stablehlo")
+    registry = ir.DialectRegistry()
+    import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    with ir.Context() as context:
+        context.append_dialect_registry(registry)
+        context.load_all_available_dialects()
+        for dialect in ("stablehlo", "sdy", "chlo"):
+            import_module(f"jaxlib.mlir.dialects.{dialect}").register_dialect(context)
+        import_module("jaxlib.mlir.dialects.mhlo").register_mhlo_dialect(context)
+        for parse in (stablehlo.deserialize_portable_artifact, lambda context, code: ir.Module.parse(code, context)):
+            try:
+                attributes = parse(context, bytecode).operation.attributes
+                return {name: int(attributes[name].value) for name in _COUNTS if name in attributes}
+            except (RuntimeError, ValueError, ir.MLIRError):
+                continue
+    return {}
 
 
 def _header(module: Any) -> str:

@@ -1,0 +1,144 @@
+"""Turns what XLA's parser says, or how it died, into an error that points into the user's text."""
+
+from __future__ import annotations
+
+import re
+
+from engine.errors import InputError, Place
+
+_PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
+_MLIR_PLACE = re.compile(r"-:(\d+):(\d+): error: (.*)")
+_ATTRIBUTE = re.compile(r'unexpected attribute "([\w.\-]+)"')
+_OPCODE = re.compile(r"=\s*(?:\([^=]*?\)|\S+)\s+([a-z][a-z0-9\-]*)\(")
+_COMPUTATION = re.compile(r"^\s*(ENTRY\s+)?%?[\w.\-]+\s*(\(.*)?\{\s*$")
+_PARAMETER = re.compile(r"=\s.*\bparameter\((\d+)\)")
+_MESH_AXES = re.compile(r"mesh\[([^\]]*)\]\s*\{([^}]*)\}")
+_NEGATIVE_TILE = re.compile(r":[^}]*T\([^)]*-\d")
+_DEVICE_ID = re.compile(r"=\s*(\S+)\s+(partition-id|replica-id)\(\)")
+
+
+def explain(said: str, text: str, path: str) -> InputError:
+    """XLA's message as an error with the place it names."""
+    found = _PLACE.search(said)
+    if found is None:
+        return InputError(
+            f"{path}: XLA cannot read it: {said.strip().splitlines()[0] if said.strip() else 'no reason'}"
+        )
+    line, column, message = int(found[1]), int(found[2]), found[3].strip()
+    lines = text.splitlines()
+    if line > len(lines):  # at the end of the text
+        line, column = len(lines), len(lines[-1]) + 1
+        message += " (the text ends here)"
+    return InputError(message, Place(path, line, max(column, 1), lines[line - 1]))
+
+
+def explain_mlir(said: str, text: str, path: str) -> InputError:
+    """MLIR's message (``-:LINE:COLUMN: error: …``) about StableHLO as an error with its place."""
+    found = _MLIR_PLACE.search(said)
+    lines = text.splitlines()
+    if found is None or not 0 < int(found[1]) <= len(lines):
+        first = next((line for line in said.splitlines() if line.strip()), "no reason given")
+        return InputError(f"{path}: XLA cannot read it as StableHLO: {first}")
+    line, column = int(found[1]), int(found[2])
+    return InputError(found[3].strip(), Place(path, line, max(column, 1), lines[line - 1]))
+
+
+def explain_death(said: str, text: str, path: str) -> InputError:
+    """An error for text on which XLA's parser aborted; looks for the causes that are known to make it."""
+    known = _known_cause(text, path)
+    quoted = f"XLA's parser aborted on it{f': {said}' if said else ''}"
+    if known is None:
+        return InputError(f"{path}: {quoted}")
+    message, place = known
+    return InputError(f"{message} ({quoted})", place)
+
+
+def without_unknown_attribute(said: str, text: str) -> tuple[str, str] | None:
+    """`text` without the attribute that XLA does not know, on every line of that opcode, and its name.
+
+    None when XLA complained about something else.
+    """
+    place, attribute = _PLACE.search(said), _ATTRIBUTE.search(said)
+    if place is None or attribute is None:
+        return None
+    lines = text.split("\n")
+    line = int(place[1]) - 1
+    name = attribute[1]
+    if not 0 <= line < len(lines) or name not in lines[line]:
+        return None
+    opcode = _OPCODE.search(lines[line])
+    shorter = [_without(other, name) if _alike(other, opcode, lines[line]) else other for other in lines]
+    return ("\n".join(shorter), name) if shorter != lines else None
+
+
+def _alike(line: str, opcode: re.Match[str] | None, reference: str) -> bool:
+    if opcode is None:
+        return line == reference
+    found = _OPCODE.search(line)
+    return found is not None and found[1] == opcode[1]
+
+
+def _without(line: str, name: str) -> str:
+    """The line without ``, name=value``, values in braces and strings included."""
+    found = re.search(rf",\s*{re.escape(name)}=", line)
+    if found is None:
+        return line
+    end, depth, quoted = found.end(), 0, False
+    while end < len(line):
+        character = line[end]
+        if quoted:
+            if character == "\\":
+                end += 1
+            quoted = character != '"'
+        elif character == '"':
+            quoted = True
+        elif character in "{([":
+            depth += 1
+        elif character in "})]":
+            depth -= 1
+        elif character == "," and depth == 0:
+            break
+        end += 1
+    return line[: found.start()] + line[end:]
+
+
+def _known_cause(text: str, path: str) -> tuple[str, Place] | None:
+    numbers: dict[int, int] = {}
+    for count, line in enumerate(text.splitlines(), 1):
+        if _COMPUTATION.match(line):
+            numbers = {}
+        elif (found := _PARAMETER.search(line)) is not None:
+            numbers[int(found[1])] = count
+        elif line.strip().startswith("}") and (gap := _gap(numbers)) is not None:
+            where = numbers[max(numbers)]
+            shown = text.splitlines()[where - 1]
+            message = f"parameter numbers have a gap: there is a parameter({max(numbers)}) but no parameter({gap})"
+            return message, Place(path, where, shown.index("parameter(") + 1, shown)
+        for pattern, describe in _LINE_CAUSES:
+            match = pattern.search(line)
+            if match is not None and (said := describe(match)) is not None:
+                return said, Place(path, count, match.start() + 1, line)
+    return None
+
+
+def _gap(numbers: dict[int, int]) -> int | None:
+    return next((k for k in range(max(numbers, default=-1)) if k not in numbers), None)
+
+
+def _mesh_axis(match: re.Match[str]) -> str | None:
+    named = set(re.findall(r"'([^']*)'\s*=", match[1]))
+    for axis in re.findall(r"'([^']*)'", match[2]):
+        if axis not in named:
+            return f"the mesh has no axis '{axis}' (it has {', '.join(sorted(named)) or 'none'})"
+    return None
+
+
+def _negative_tile(match: re.Match[str]) -> str:
+    return "a tile of a layout has a negative dimension"
+
+
+def _device_id(match: re.Match[str]) -> str | None:
+    return None if match[1].startswith("u32[]") else f"{match[2]} has the shape u32[], not {match[1]}"
+
+
+_LINE_CAUSES = ((_MESH_AXES, _mesh_axis), (_NEGATIVE_TILE, _negative_tile), (_DEVICE_ID, _device_id))

@@ -1,0 +1,127 @@
+"""What the bytes of a file are: gzip seen through, then HLO text, an HLO proto, or StableHLO."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from engine.errors import InputError, Place
+from engine.hlo.hlo_pb2 import HloModuleProto, HloProto
+
+EXPECTED = (
+    "expected HLO text (it begins with `HloModule NAME`), a serialised HloModuleProto or HloProto, "
+    "or StableHLO (text or bytecode)"
+)
+MOST_BYTES = 1 << 32
+"""Largest text or proto that is unpacked from gzip: a few hundred million instructions."""
+
+_BYTECODE = b"ML\xefR"
+_GZIP = b"\x1f\x8b"
+_TEXT_CONTROLS = frozenset("\t\n\r\f\v")
+_MLIR_STARTS = ("module", "#", "!", "builtin.module", '"builtin.module"', "func.func", "sdy.")
+
+
+@dataclass(frozen=True, slots=True)
+class HloText:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HloBytes:
+    """A serialised HloModuleProto."""
+
+    proto: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StableHlo:
+    code: str | bytes
+    """MLIR text, bytecode or portable artifact."""
+
+
+def decode(data: bytes, path: str) -> HloText | HloBytes | StableHlo:
+    """Tell the format from the content; `path` is for messages. Raises InputError where it is none of the known."""
+    data = _unzipped(data, path)
+    if not data.strip():
+        raise InputError(f"{path}: {EXPECTED}; found {'nothing but white space' if data else 'an empty file'}")
+    if data.startswith(_BYTECODE):
+        return StableHlo(data)
+    text = _text(data)
+    if text is not None:
+        return StableHlo(text) if _first_word(text).startswith(_MLIR_STARTS) else HloText(text)
+    module = _module(data)
+    if module is not None:
+        return HloBytes(module)
+    raise InputError(f"{path}: {EXPECTED}; found {_described(data)}")
+
+
+def _unzipped(data: bytes, path: str) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        unpacked = unpacker.decompress(data, MOST_BYTES)
+    except zlib.error as error:
+        raise InputError(f"{path}: the gzip data are damaged ({error})") from None
+    if unpacker.unconsumed_tail:
+        raise InputError(f"{path}: unpacks to more than {MOST_BYTES >> 30} GiB")
+    if not unpacker.eof:
+        raise InputError(f"{path}: the gzip data end too early; the file was not written or copied completely")
+    return unpacked
+
+
+def _text(data: bytes) -> str | None:
+    """The bytes as text with Unix line ends; None when they are binary. PowerShell writes UTF-16, editors add marks."""
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    if any(c < " " and c not in _TEXT_CONTROLS for c in set(text)):
+        return None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _first_word(text: str) -> str:
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith("//"):
+            return stripped.split(maxsplit=1)[0]
+    return ""
+
+
+def _module(data: bytes) -> bytes | None:
+    """The serialised HloModuleProto in HloProto or HloModuleProto bytes; None when they are neither."""
+    try:
+        inner = HloProto.FromString(data).hlo_module
+    except DecodeError:
+        inner = HloModuleProto()
+    if inner.computations:
+        return inner.SerializeToString()
+    try:
+        return data if HloModuleProto.FromString(data).name else None
+    except DecodeError:
+        return None
+
+
+def _described(data: bytes) -> str:
+    """Binary data in words; where they are nearly text, the byte that is not."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        if error.start and data[: error.start].isascii() and b"\0" not in data[: error.start]:
+            line = data.count(b"\n", 0, error.start) + 1
+            return f"text whose line {line} holds a byte that is not UTF-8 (0x{data[error.start]:02x})"
+    start = " ".join(f"{byte:02x}" for byte in data[:8])
+    return f"{len(data):,} bytes of something else (they begin {start})"
+
+
+def refuse_foreign_text(text: str, path: str) -> None:
+    """Raises InputError for text that does not look like HLO at all, before XLA says something obscure about it."""
+    if "HloModule" in text or "ENTRY" in text or ("=" in text and "(" in text and "[" in text):
+        return
+    line = next((k for k, line in enumerate(text.splitlines(), 1) if line.strip()), 1)
+    shown = text.splitlines()[line - 1]
+    raise InputError(f"{EXPECTED}; found other text", Place(path, line, 1, shown))

@@ -1,0 +1,90 @@
+"""Folders that XLA wrote with ``--xla_dump_to``: which modules they hold, at which stages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_DUMPED = re.compile(
+    r"module_(?P<number>\d+)\.(?P<rest>.+?)(?P<suffix>\.hlo|\.hlo\.pb|\.pb|\.txt|\.mlir|\.mlirbc)(\.gz)?$"
+)
+_NOT_HLO = re.compile(
+    r"buffer-assignment|memory-usage-report|live-range|debug_options|config\.pb|execution_options|schedule|"
+    r"thread_pool|thunk|\.ir-|autotune"
+)
+_STAGE = re.compile(
+    r"^(?P<name>.+?)\.(?P<stage>before_optimizations|(?:\w+_)?after_optimizations\w*|\d{4}\..+|"
+    r"after_codegen.*|(?:\w+_)?gpu_after_.*|sm_[\w.]+after_optimizations.*)$"
+)
+_PLAIN = (".hlo", ".pb", ".mlir", ".mlirbc", ".txt", ".gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """One file of a dump that holds a module."""
+
+    path: Path
+    number: int
+    """XLA's number of the module within the process that dumped it."""
+    name: str
+    """Name of the module, ``jit_step``."""
+    stage: str
+    """``before_optimizations``, ``0012.pipeline.after_pass``, …; empty where the name does not tell."""
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the stage is right after the SPMD partitioner: what decomposition works on."""
+        return "after_spmd-partitioning" in self.stage
+
+
+def modules_in(folder: Path) -> tuple[Dumped, ...]:
+    """Files with modules, by number and stage; a stage that is there as text and as proto is listed once, as text.
+
+    Raises OSError when the folder cannot be listed.
+    """
+    found: dict[tuple[int, str, str], Dumped] = {}
+    for path in sorted(folder.iterdir()):
+        dumped = _dumped(path)
+        if dumped is None:
+            continue
+        key = (dumped.number, dumped.name, dumped.stage)
+        if key not in found or path.name.endswith((".txt", ".hlo", ".txt.gz", ".hlo.gz")):
+            found[key] = dumped
+    return tuple(sorted(found.values(), key=lambda d: (d.number, d.name, d.stage)))
+
+
+def describe_folder(folder: Path) -> str:
+    """Why a folder cannot be opened as a file, with what is in it that can."""
+    expected = f"{folder}: expected a file, found a folder"
+    try:
+        modules = modules_in(folder)
+        others = sorted(p.name for p in folder.iterdir() if p.is_file() and p.suffix in _PLAIN)
+    except OSError as error:
+        return f"{expected} that cannot be listed ({error.strerror or error})"
+    if not modules:
+        listed = _listed([str(folder / name) for name in others])
+        return f"{expected}{f'; give one of its files:{listed}' if others else ' without modules in it'}"
+    best = (
+        [d for d in modules if d.is_partitioned] or [d for d in modules if "after_optimizations" in d.stage] or modules
+    )
+    listed = _listed([str(d.path) for d in best])
+    rest = len(modules) - len(best)
+    more = f"\n  ({rest} more at other stages)" if rest else ""
+    return (
+        f"{expected}, an XLA dump of {len({d.number for d in modules})} modules; give one of its files:{listed}{more}"
+    )
+
+
+def _dumped(path: Path) -> Dumped | None:
+    found = _DUMPED.match(path.name)
+    if found is None or _NOT_HLO.search(path.name):
+        return None
+    staged = _STAGE.match(found["rest"])
+    name, stage = (found["rest"], "") if staged is None else (staged["name"], staged["stage"])
+    return Dumped(path, int(found["number"]), name, stage)
+
+
+def _listed(names: list[str], most: int = 12) -> str:
+    shown = "".join(f"\n  {name}" for name in names[:most])
+    return shown + (f"\n  (and {len(names) - most} more)" if len(names) > most else "")
