@@ -30,7 +30,7 @@ DEADLINE = 300.0
 MOST_DROPPED = 16
 """How many different unknown attributes are dropped from a text before it counts as unreadable."""
 
-_ELIDED = re.compile(r"\bconstant\(\{\.\.\.\}\)")
+_ELIDED = re.compile(r'^\s*(?:ROOT\s+)?%?([\w.\-]+) = [^"\n]*?\bconstant\([^"\n]*?\{\.\.\.\}', re.MULTILINE)
 
 
 def read(
@@ -100,14 +100,16 @@ def _from_text(text: str, path: str) -> Module:
     if dropped:
         names = ", ".join(dropped)
         notes.append(f"Left out attributes that the installed jaxlib {xla.version()} does not know: {names}.")
-    elided = len(_ELIDED.findall(text))
-    if elided:
-        constants = "1 constant is" if elided == 1 else f"{elided} constants are"
-        notes.append(
-            f"{constants} elided in the text, as constant({{...}}): their values are not those of the program, and "
-            "what is computed with them means nothing. Print with print_large_constants to keep them."
-        )
-    return _assemble(parsed, path, parse_header(parsed.header)).with_notes(*notes)
+    module = _assemble(parsed, path, parse_header(parsed.header)).with_notes(*notes)
+    elided = _ELIDED.findall(text)
+    if not elided:
+        return module
+    constants = "1 constant is" if len(elided) == 1 else f"{len(elided)} constants are"
+    ids = frozenset(module.by_name[name].id for name in elided if name in module.by_name)
+    return replace(module, elided=ids).with_notes(
+        f"{constants} elided in the text, as constant({{...}}): their values are not those of the program, and what "
+        "is computed with them means nothing. Print with print_large_constants to keep them."
+    )
 
 
 def _parse(text: str, path: str) -> tuple[xla.Parsed, tuple[str, ...]]:
