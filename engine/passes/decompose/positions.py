@@ -8,10 +8,11 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
 from engine.ir.groups import Groups, Mode
 from engine.ir.module import Header
+from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.scalars import ElidedValueError, Scalars, UnknownValueError
 
 
-class NotByPositionError(Exception):
+class NotByPositionError(Refusal):
     """A slice that is not one equal block for each position; the message is the reason in a few words."""
 
 
