@@ -64,19 +64,17 @@ def graph_of(module: Module, computation_id: int) -> Graph:
 
 def _visit(module: Module, entry: int, found: dict[int, None]) -> None:
     """Post-order over calls, without recursion: a module may nest as deep as it likes."""
-    stack: list[tuple[int, Iterable[int] | None]] = [(entry, None)]
-    seen = {entry}
+    stack = [(entry, False)]
+    seen: set[int] = set()
     while stack:
-        id_, callees = stack.pop()
-        if callees is not None:
+        id_, callees_done = stack.pop()
+        if callees_done:
             found[id_] = None
-            continue
-        stack.append((id_, ()))
-        for instruction in module.computations[id_].instructions:
-            for callee in sequential_callees(instruction):
-                if callee not in seen:
-                    seen.add(callee)
-                    stack.append((callee, None))
+        elif id_ not in seen:
+            seen.add(id_)
+            stack.append((id_, True))
+            for instruction in module.computations[id_].instructions:
+                stack.extend((callee, False) for callee in sequential_callees(instruction))
 
 
 class _Numbering:
