@@ -140,16 +140,18 @@ def _iterate(
 
 
 def _conditional(plan: CallPlan, network: Network, now: int) -> Call:
-    """The mean over the branches, each as it runs alone."""
-    means = [0.0] * len(Totals._fields)
-    for weight, runs in plan.branches:
+    """The mean over the branches, each as it runs alone; rounded up, so that parts still add up to no less."""
+    weight = sum(branch_weight for branch_weight, _ in plan.branches)
+    sums = Totals()
+    for branch_weight, runs in plan.branches:
         for run in runs:
-            means = [mean + weight * value for mean, value in zip(means, run.totals, strict=True)]
-    totals = Totals(*(round(mean) for mean in means))
+            sums = sums.plus(run.totals, branch_weight)
+    means = Totals(*(-(-total // weight) for total in sums))
+    makespan = means.compute + means.exposed
     busy = network.busy
-    network.pass_to(now + totals.makespan)
-    beside = totals.makespan - (network.busy - busy)
-    return Call(1, totals._replace(transfer_union=min(totals.transfer_union, beside)), ())
+    network.pass_to(now + makespan)
+    beside = makespan - (network.busy - busy)
+    return Call(1, means._replace(makespan=makespan, transfer_union=min(means.transfer_union, beside)), ())
 
 
 def _column(values: list[int]) -> Ints:

@@ -50,10 +50,10 @@ def _plan_call(program: Program, graph: Graph, node: int, callees: Mapping[int, 
     opcode = graph.opcodes[node]
     if opcode == "while":
         body, condition = called
-        return CallPlan(program.trips[int(graph.ids[node])], ((1.0, (condition, body)),), (condition,))
+        return CallPlan(program.trips[int(graph.ids[node])], ((1, (condition, body)),), (condition,))
     if opcode == "conditional":
-        return CallPlan(1, tuple((1.0 / len(called), (run,)) for run in called))
-    return CallPlan(1, ((1.0, tuple(called)),))
+        return CallPlan(1, tuple((1, (run,)) for run in called))
+    return CallPlan(1, ((1, tuple(called)),))
 
 
 def _held(graph: Graph, place: Ints, kind: npt.NDArray[np.uint8], calls: Mapping[int, CallPlan]) -> tuple[Ints, int]:

@@ -37,7 +37,7 @@ class CallPlan:
     """What a node calls."""
 
     trips: int
-    branches: tuple[tuple[float, tuple[ComputationRun, ...]], ...]
+    branches: tuple[tuple[int, tuple[ComputationRun, ...]], ...]
     """(weight, what is executed once) of each alternative; one for a loop (condition and body) or a call."""
     last: tuple[ComputationRun, ...] = ()
     """What a loop executes after its last iteration: its condition."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from engine.chips.budget import Kind
 from engine.chips.machine import Machine
 from engine.cost.costs import Costs, Origin
 from engine.cost.program import Program
-from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.hlo.hlo_pb2 import BF16, HloModuleProto
 from engine.ir.buffers import Buffers
 from engine.ir.graph import Csr, Ints
 from engine.ir.graphs import graphs_of
@@ -81,6 +82,49 @@ class Sketch:
         return len(self.nodes) - 1
 
 
+def draw_program(random: Random, machine: Machine, *, computations: int = 3, nodes: int = 12) -> Program:
+    """A program of any shape: up to `computations` that call earlier ones, each of up to `nodes` nodes and more."""
+    sketches = [Sketch()]
+    sketches[0].compute(random.choice((0, 1_000)))
+    count = random.randint(1, computations)
+    sketches.extend(_draw_sketch(random, machine, k, random.randint(0, nodes)) for k in range(1, count + 1))
+    return assemble(sketches, machine)
+
+
+def _draw_sketch(random: Random, machine: Machine, number: int, nodes: int) -> Sketch:
+    sketch = Sketch()
+    sketch.parameter(random.randint(0, 100))
+    under_way: list[int] = []
+    for _ in range(nodes):
+        operands = random.sample(range(len(sketch.nodes)), k=min(len(sketch.nodes), random.randint(0, 2)))
+        operands = [node for node in operands if not sketch.nodes[node].opcode.endswith("-start")]
+        took = random.choice((0, 1, 999, 1_000_000, random.randint(1, 50_000_000)))
+        link = random.randrange(len(machine.links))
+        loads = {link: int(random.choice((0.1, 1.0)) * machine.links[link].rate.usable * took * 1e-12)}
+        size = random.randint(0, 100)
+        match random.choice(("compute", "compute", "start", "done", "collective", "call", "loop", "conditional")):
+            case "start":
+                under_way.append(sketch.start(took, *operands, loads=loads, size=size))
+            case "done" if under_way:
+                sketch.done(under_way.pop(random.randrange(len(under_way))))
+            case "collective":
+                sketch.collective(took, *operands, loads=loads, size=size)
+            case "call":
+                sketch.call(random.randrange(number), *operands)
+            case "loop":
+                sketch.loop(random.randrange(number), 0, random.choice((0, 1, 2, 5)), *operands)
+            case "conditional":
+                sketch.conditional((0, random.randrange(number)), *operands)
+            case _:
+                hbm = int(random.random() * 2 * machine.hbm_bandwidth * took * 1e-12)
+                sketch.compute(
+                    took, *operands, hbm=hbm, flops=took, size=size, einsum=bool(operands) and random.random() < 0.5
+                )
+    for start in under_way:
+        sketch.done(start)
+    return sketch
+
+
 def assemble(sketches: Iterable[Sketch], machine: Machine) -> Program:
     """A program of computations numbered as given, the last one being the entry; the last node is the root."""
     proto, trips, costs, buffers = HloModuleProto(name="sketch"), {}, {}, {}
@@ -91,6 +135,7 @@ def assemble(sketches: Iterable[Sketch], machine: Machine) -> Program:
         for offset, node in enumerate(nodes):
             instruction = computation.instructions.add(id=first + offset, name=f"{node.opcode}.{first + offset}")
             instruction.opcode = node.opcode
+            instruction.shape.element_type = BF16
             instruction.operand_ids.extend(first + operand for operand in node.operands)
             instruction.called_computation_ids.extend(node.called)
             if node.opcode == "while":
