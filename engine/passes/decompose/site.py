@@ -54,6 +54,9 @@ class EinsumUse:
     steps: tuple[Step, ...] = ()
     """Gather: from the collective's result to the operand. Scatter: from the einsum's result to the collective's
     operand. In order of data flow."""
+    valid: int | None = None
+    """Elements along `dim` of the whole operand where the last blocks are partly padding (a slice follows the gather
+    and is among `steps`; a pad precedes the scatter); None where N blocks fill it exactly."""
 
 
 @dataclass(frozen=True, slots=True)
