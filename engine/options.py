@@ -72,16 +72,16 @@ def build(part: type[T], name: str, options: Mapping[str, str]) -> T:
     if not dataclasses.is_dataclass(part):
         raise UsageError(f"'{name}' should be a dataclass, but {part!r} came")
     hints = get_type_hints(part)
-    fields = {f.name: hints[f.name] for f in dataclasses.fields(part) if f.init}
+    fields = {_key(f): f.name for f in dataclasses.fields(part) if f.init}
     values: dict[str, Any] = {}
-    for key, text in options.items():
-        field = key.replace("-", "_")
-        if field not in fields:
-            close = difflib.get_close_matches(field, fields, n=1)
+    for written, text in options.items():
+        key = written.replace("-", "_")
+        if key not in fields:
+            close = difflib.get_close_matches(key, fields, n=1)
             hint = f" (did you mean '{close[0]}'?)" if close else ""
             listed = ", ".join(fields) if fields else "none"
-            raise UsageError(f"'{name}' has no option '{key}'{hint}; its options: {listed}")
-        values[field] = _parse(fields[field], text, f"{name}{{{key}}}")
+            raise UsageError(f"'{name}' has no option '{written}'{hint}; its options: {listed}")
+        values[fields[key]] = _parse(hints[fields[key]], text, f"{name}{{{key}}}")
     return part(**values)
 
 
@@ -122,11 +122,16 @@ def _show(value: object) -> str:
 def show(part: Any) -> str:
     """The text form of a part; `build` of its `split` gives an equal one."""
     given = [
-        f"{f.name}={_show(value)}"
+        f"{_key(f)}={_show(value)}"
         for f in dataclasses.fields(part)
         if f.init and (value := getattr(part, f.name)) != _default(f)
     ]
     return f"{part.name}{{{','.join(given)}}}" if given else str(part.name)
+
+
+def _key(field: dataclasses.Field[Any]) -> str:
+    """How an option is written: the field's name, or the ``key`` of its metadata where that is a Python keyword."""
+    return str(field.metadata.get("key", field.name))
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -156,8 +161,8 @@ def _field(field: dataclasses.Field[Any], kind: Any) -> OptionField:
     if get_origin(kind) in (Union, types.UnionType):
         (kind,) = (k for k in get_args(kind) if k is not type(None))
     if get_origin(kind) is Literal:
-        return OptionField(field.name, default, tuple(map(_show, get_args(kind))), "choice")
+        return OptionField(_key(field), default, tuple(map(_show, get_args(kind))), "choice")
     if kind is bool:
-        return OptionField(field.name, default, ("on", "off"), "bool")
+        return OptionField(_key(field), default, ("on", "off"), "bool")
     names = {int: "int", float: "float", str: "text"}
-    return OptionField(field.name, default, (), names.get(kind, "list"))
+    return OptionField(_key(field), default, (), names.get(kind, "list"))

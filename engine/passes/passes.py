@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -9,6 +10,7 @@ from engine.chips.machine import Machine
 from engine.control import QUIET, Control
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
+from engine.passes.fusion import Fusion
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +19,9 @@ class Context:
 
     machine: Machine
     control: Control = QUIET
+    trial: Callable[[Module], int] | None = None
+    """How long a module takes under the plan's scheduler and budget, in picoseconds; None where nobody can say.
+    For passes that try several ways. It costs about as much as evaluating a plan."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +30,7 @@ class Result:
 
     module: Module
     candidates: tuple[Candidate, ...] = ()
+    fusions: tuple[Fusion, ...] = ()
     notes: tuple[str, ...] = ()
 
 

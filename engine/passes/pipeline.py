@@ -37,13 +37,23 @@ class Pipeline:
     def __str__(self) -> str:
         return ",".join(options.show(p) for p in self.passes)
 
+    @property
+    def tries(self) -> bool:
+        """Whether what the passes make depends on the scheduler and budget that trials are made with."""
+        return any(getattr(p, "tries", False) for p in self.passes)
+
     def run(self, module: Module, context: Context) -> Result:
         """Apply every pass; candidates and notes are those of all passes together."""
         result = Result(module)
         for number, step in enumerate(self.passes):
             context.control.step(number / len(self.passes), step.name)
             done = step.apply(result.module, replace(context, control=self._part(context, number)))
-            result = Result(done.module, (*result.candidates, *done.candidates), (*result.notes, *done.notes))
+            result = Result(
+                done.module,
+                (*result.candidates, *done.candidates),
+                (*result.fusions, *done.fusions),
+                (*result.notes, *done.notes),
+            )
         return result
 
     def _part(self, context: Context, number: int) -> Control:

@@ -15,6 +15,7 @@ from engine.cost.programs import prepare
 from engine.ir.module import Module
 from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
+from engine.schedule.problem import Scheduler
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
 from engine.session.plan import AS_LOADED, BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan
@@ -43,10 +44,8 @@ class Evaluator:
     def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
         """The variant that `plan` makes; `name` defaults to the plan in words."""
         pipeline = Pipeline.parse(plan.passes)
-        scheduler = parse_scheduler(plan.scheduler)
-        budget = plan.budget or self.machine.chip.default_budget
-        key = str(pipeline)
-        result = self._transform(key, pipeline, control.part(0.0, 0.3))
+        scheduler, budget = self._means(plan)
+        result, key = self._transform(pipeline, scheduler, budget, control.part(0.0, 0.3))
         program = self._price(key, result, control.part(0.3, 0.5))
         schedule = schedule_program(
             program, scheduler, budget, memory_cap=plan.memory_cap, control=control.part(0.5, 0.8)
@@ -58,6 +57,7 @@ class Evaluator:
             plan=plan,
             program=program,
             candidates=result.candidates,
+            fusions=result.fusions,
             schedule=schedule,
             timeline=simulation.timeline,
             metrics=simulation.metrics,
@@ -66,14 +66,28 @@ class Evaluator:
 
     def transform(self, plan: Plan, control: Control = QUIET) -> tuple[Module, tuple[str, ...]]:
         """The module after the plan's passes, and what was noted on the way; nothing is scheduled."""
-        pipeline = Pipeline.parse(plan.passes)
-        result = self._transform(str(pipeline), pipeline, control)
+        result, _ = self._transform(Pipeline.parse(plan.passes), *self._means(plan), control)
         return result.module, _distinct(self.module.notes, self.machine.notes, result.notes)
 
-    def _transform(self, key: str, pipeline: Pipeline, control: Control) -> Result:
+    def _means(self, plan: Plan) -> tuple[Scheduler, Budget]:
+        return parse_scheduler(plan.scheduler), plan.budget or self.machine.chip.default_budget
+
+    def _transform(
+        self, pipeline: Pipeline, scheduler: Scheduler, budget: Budget, control: Control
+    ) -> tuple[Result, str]:
+        """What the passes make, and the key under which it is kept."""
+        key = str(pipeline)
+        if pipeline.tries:
+            key += f" {scheduler} {budget}"
+
+        def trial(module: Module) -> int:
+            control.step(0.5, "trying")
+            program = prepare(module, self.machine, imports=self.imports)
+            return simulate(program, schedule_program(program, scheduler, budget)).metrics.makespan
+
         if key not in self._results:
-            self._results[key] = pipeline.run(self.module, Context(self.machine, control))
-        return self._results[key]
+            self._results[key] = pipeline.run(self.module, Context(self.machine, control, trial))
+        return self._results[key], key
 
     def _price(self, key: str, result: Result, control: Control) -> Program:
         if key not in self._programs:

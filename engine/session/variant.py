@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.passes.candidate import Candidate
+from engine.passes.fusion import Fusion
 from engine.schedule.problem import Schedule
 from engine.session.plan import MachineSpec, Plan
 from engine.timeline.timeline import Metrics, Timeline
@@ -22,6 +23,8 @@ class Variant:
     program: Program
     candidates: tuple[Candidate, ...]
     """Every collective of the module as loaded, with the verdict of this plan's passes; empty without passes."""
+    fusions: tuple[Fusion, ...]
+    """Fusion decisions of this plan's passes."""
     schedule: Schedule
     timeline: Timeline
     metrics: Metrics

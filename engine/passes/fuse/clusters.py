@@ -1,0 +1,246 @@
+"""Instructions gathered into clusters, each to become one fusion; what a cluster accepts is XLA's kind of rules.
+
+A member's users all lie in its cluster, but for roots. So a cluster with one root can never be part of a cycle; for
+several roots the paths between them are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.passes.fuse.body import Body
+from engine.passes.fuse.roles import REPEATABLE, Role
+
+MOST_MEMBERS = 256
+MOST_OPERANDS = 64
+MOST_COPIES = 4
+"""Readers for which a cheap instruction is done again rather than written to memory."""
+
+_AFTER_EINSUM = ("slice", "dynamic-slice", "reshape", "bitcast")
+"""Indexing that an einsum's result may pass through inside its fusion."""
+_BEFORE_EINSUM = frozenset(
+    [
+        "add",
+        "and",
+        "bitcast",
+        "broadcast",
+        "convert",
+        "copy",
+        "dynamic-slice",
+        "iota",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "pad",
+        "reshape",
+        "reverse",
+        "select",
+        "slice",
+        "subtract",
+        "transpose",
+        "compare",
+    ]
+)
+"""What an einsum's operand may be made by inside its fusion: cheap enough to be done for every tile that reads it."""
+
+
+@dataclass
+class Cluster:
+    """Instructions that become one fusion."""
+
+    number: int
+    roots: list[int]
+    members: list[int]
+    """Descending positions; the last root comes first."""
+    einsum: int = -1
+    copies: dict[int, None] = field(default_factory=dict)
+    """Instructions outside that are done again inside."""
+    epilogue: set[int] = field(default_factory=set)
+    """Members from which only element-wise work leads to the roots: an einsum may feed these."""
+    prologue: set[int] = field(default_factory=set)
+    """Members that the einsum reads, directly or through each other."""
+
+
+class Clusters:
+    """A partition of a body under construction. Instructions are offered in reverse order: users before operands."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.of: list[int] = [-1] * len(body)
+        """Cluster of each node, -1 for none; a node that is only copied into its readers has none."""
+        self.all: dict[int, Cluster] = {}
+        self.holders: dict[int, list[int]] = {}
+        """For a node that is only copied into its readers, the numbers of their clusters."""
+
+    def alone(self, node: int) -> Cluster:
+        """Begin a cluster with `node` as its root."""
+        role = self.body.roles[node]
+        cluster = Cluster(node, [node], [node], node if role is Role.EINSUM else -1)
+        if role in (Role.ELEMENTWISE, Role.UPDATE) or self._passes_einsum(node):
+            cluster.epilogue.add(node)
+        if role is Role.EINSUM:
+            cluster.prologue.add(node)
+        self.all[node] = cluster
+        self.of[node] = node
+        return cluster
+
+    def join(self, node: int, cluster: Cluster) -> None:
+        """Take `node` in; `refusal` has been asked."""
+        cluster.members.append(node)
+        self.of[node] = cluster.number
+        self._mark(node, cluster)
+
+    def copy_into(self, node: int, clusters: list[Cluster]) -> None:
+        """Let `node` be done again inside each of `clusters` instead of on its own."""
+        self.holders[node] = [c.number for c in clusters]
+        for cluster in clusters:
+            cluster.copies[node] = None
+            self._mark(node, cluster)
+
+    def merge(self, node: int, clusters: list[Cluster]) -> Cluster:
+        """Make `node`, an einsum, and the clusters that read it one cluster with all their roots."""
+        first = clusters[0]
+        for other in clusters[1:]:
+            first.roots += other.roots
+            first.members += other.members
+            first.copies |= other.copies
+            first.epilogue |= other.epilogue
+            first.prologue |= other.prologue
+            for member in other.members:
+                self.of[member] = first.number
+            for copied in other.copies:
+                numbers = (first.number if n == other.number else n for n in self.holders[copied])
+                self.holders[copied] = list(dict.fromkeys(numbers))
+            del self.all[other.number]
+        self.join(node, first)
+        first.members.sort(reverse=True)
+        # A root that only members read is a root no more.
+        inside = set(first.members)
+        first.roots = sorted((r for r in first.roots if self._escapes(r, inside)), reverse=True)
+        return first
+
+    def readers(self, node: int) -> list[Cluster] | None:
+        """The clusters that read `node`; None where something outside any cluster does, or nothing does."""
+        found: dict[int, Cluster] = {}
+        if node == self.body.root or not self.body.users[node]:
+            return None
+        for user in self.body.users[node]:
+            if self.of[user] >= 0:
+                found[self.of[user]] = self.all[self.of[user]]
+                continue
+            if user not in self.holders:
+                return None
+            found.update((number, self.all[number]) for number in self.holders[user])
+        return list(found.values())
+
+    def refusal(self, node: int, cluster: Cluster) -> str | None:
+        """Why `node` may not join `cluster`, which holds all its users; None when it may."""
+        role = self.body.roles[node]
+        users = [u for u in self.body.users[node] if u in cluster.epilogue or self._within(u, cluster)]
+        if len(cluster.members) >= MOST_MEMBERS:
+            return f"the fusion has {MOST_MEMBERS} instructions already"
+        if len(self.operands(cluster)) + len(self.body.operands[node]) > MOST_OPERANDS:
+            return f"the fusion would read more than {MOST_OPERANDS} arrays"
+        if role is Role.REDUCE:
+            return "a reduction ends its fusion"
+        if role is Role.UPDATE:
+            return self._refuse_update(node, users)
+        if role is Role.EINSUM:
+            return self._refuse_einsum(node, users, cluster)
+        if any(u in cluster.prologue for u in users):
+            opcode = self.body.instructions[node].opcode
+            if opcode not in _BEFORE_EINSUM:
+                return f"{opcode} would be computed again for every tile of the einsum"
+        if self._reads_updated(node, cluster):
+            return "it reads the array that the fusion updates in place"
+        return None
+
+    def operands(self, cluster: Cluster) -> dict[int, None]:
+        """What the cluster reads from outside, in order of first use; scalar constants are carried inside."""
+        inside = {*cluster.members, *cluster.copies}
+        found: dict[int, None] = {}
+        for member in sorted(inside):
+            for operand in self.body.operands[member]:
+                if operand not in inside and not self.body.is_constant(operand):
+                    found[operand] = None
+        return found
+
+    def copyable(self, node: int, clusters: list[Cluster]) -> bool:
+        """Whether `node` is cheap enough to be done once in each of `clusters`, and each takes it."""
+        if len(clusters) > MOST_COPIES or self.body.instructions[node].opcode not in REPEATABLE:
+            return False
+        return all(self.refusal(node, c) is None for c in clusters)
+
+    def mergeable(self, node: int, clusters: list[Cluster]) -> str | None:
+        """Why the einsum `node` and the clusters that read it cannot be one fusion with several results."""
+        for cluster in clusters:
+            why = self.refusal(node, cluster)
+            if why is not None:
+                return why
+        if sum(len(c.members) for c in clusters) >= MOST_MEMBERS:
+            return f"the fusion would have more than {MOST_MEMBERS} instructions"
+        inside = {m for c in clusters for m in c.members} | {node}
+        if self._leaves_and_returns(inside):
+            return "something outside lies between its results"
+        return None
+
+    def _refuse_update(self, node: int, users: list[int]) -> str | None:
+        chained = all(
+            self.body.roles[u] is Role.UPDATE and self.body.operands[u][0] == node and self.body.operands[u][1] != node
+            for u in users
+        )
+        return None if chained else "an update in place ends its fusion"
+
+    def _refuse_einsum(self, node: int, users: list[int], cluster: Cluster) -> str | None:
+        if cluster.einsum >= 0:
+            return f"it already has an einsum, {self.body.instructions[cluster.einsum].name}"
+        for user in users:
+            if user not in cluster.epilogue:
+                return f"{self.body.instructions[user].opcode} cannot be computed on an einsum's tiles"
+            if self.body.roles[user] is Role.UPDATE and self.body.operands[user][0] == node:
+                return "the array that is updated in place would not exist"
+        return None
+
+    def _reads_updated(self, node: int, cluster: Cluster) -> bool:
+        updated = {
+            self.body.operands[m][0] for m in (*cluster.roots, *cluster.members) if self.body.roles[m] is Role.UPDATE
+        }
+        return not updated.isdisjoint(self.body.operands[node])
+
+    def _mark(self, node: int, cluster: Cluster) -> None:
+        role = self.body.roles[node]
+        users = [u for u in self.body.users[node] if self._within(u, cluster)]
+        if (role is Role.ELEMENTWISE or self._passes_einsum(node) or role is Role.UPDATE) and all(
+            u in cluster.epilogue for u in users
+        ):
+            cluster.epilogue.add(node)
+        if role is Role.EINSUM:
+            cluster.einsum = node
+            cluster.prologue.add(node)
+        elif any(u in cluster.prologue for u in users):
+            cluster.prologue.add(node)
+
+    def _within(self, node: int, cluster: Cluster) -> bool:
+        return self.of[node] == cluster.number or node in cluster.copies
+
+    def _passes_einsum(self, node: int) -> bool:
+        return self.body.instructions[node].opcode in _AFTER_EINSUM
+
+    def _escapes(self, node: int, inside: set[int]) -> bool:
+        return node == self.body.root or any(u not in inside for u in self.body.users[node])
+
+    def _leaves_and_returns(self, inside: set[int]) -> bool:
+        last = max(inside)
+        work = [s for m in inside for s in self.body.successors[m] if s not in inside]
+        seen = set(work)
+        while work:
+            for successor in self.body.successors[work.pop()]:
+                if successor in inside:
+                    return True
+                if successor < last and successor not in seen:
+                    seen.add(successor)
+                    work.append(successor)
+        return False

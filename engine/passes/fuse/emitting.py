@@ -1,0 +1,117 @@
+"""Clusters become fusion instructions: a computation that holds the members, and one instruction that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
+from engine.ir import shapes
+from engine.ir.edit import Editor
+from engine.passes.fuse.body import Body
+from engine.passes.fuse.clusters import Cluster, Clusters
+from engine.passes.fuse.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A fusion that was made."""
+
+    fusion: int
+    """Instruction id."""
+    cluster: Cluster
+
+
+def emit(editor: Editor, body: Body, clusters: Clusters) -> tuple[Emitted, ...]:
+    """Make a fusion of every cluster that is worth one, in the body's order."""
+    worth = [c for c in clusters.all.values() if _is_worth(body, c)]
+    return tuple(_emit_cluster(editor, body, clusters, c) for c in sorted(worth, key=lambda c: c.roots[0]))
+
+
+def _is_worth(body: Body, cluster: Cluster) -> bool:
+    """Two instructions that do something; what only renames memory or fills it with a constant does not count."""
+    work = [m for m in (*cluster.members, *cluster.copies) if body.instructions[m].opcode not in ("bitcast", "iota")]
+    return len(work) > 1
+
+
+def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Cluster) -> Emitted:
+    computation = body.computation.id
+    # Earlier fusions may have taken the place of what this cluster reads, so operands are asked of the editor.
+    members = sorted({*cluster.members, *cluster.copies})
+    inside = set(members)
+    root = editor.instruction(body.instructions[cluster.roots[0]].id)
+    fused = editor.add_computation(f"fused_{root.name}")
+    built: dict[int, int] = {}
+    operands: list[int] = []
+    for member in members:
+        source = editor.instruction(body.instructions[member].id)
+        for position, operand in zip(body.operands[member], source.operand_ids, strict=True):
+            if operand in built:
+                continue
+            if position in inside:
+                built[operand] = built[body.instructions[position].id]
+            elif body.is_constant(position):
+                built[operand] = _inner(editor, fused, editor.instruction(operand), built)
+            else:
+                built[operand] = _parameter(editor, fused, editor.instruction(operand), len(operands))
+                operands.append(operand)
+        built[source.id] = _inner(editor, fused, source, built)
+    results = [built[body.instructions[r].id] for r in cluster.roots]
+    shape = _finish(editor, fused, results, root)
+    fusion = HloInstructionProto(opcode="fusion", shape=shape, fusion_kind=_kind(body, cluster))
+    fusion.operand_ids.extend(operands)
+    fusion.called_computation_ids.append(fused)
+    fusion.metadata.CopyFrom(root.metadata)
+    fusion.frontend_attributes.CopyFrom(root.frontend_attributes)
+    origins = [body.instructions[m].id for m in members]
+    made = editor.add(computation, fusion, name=f"{root.name}.fusion", origins=origins, before=root.id)
+    _replace(editor, body, cluster, made)
+    return Emitted(made.id, cluster)
+
+
+def _replace(editor: Editor, body: Body, cluster: Cluster, fusion: HloInstructionProto) -> None:
+    old = [body.instructions[r].id for r in cluster.roots]
+    if len(old) == 1:
+        editor.replace_uses(old[0], fusion.id)
+    else:
+        for number, root in enumerate(old):
+            source = editor.instruction(root)
+            part = HloInstructionProto(opcode="get-tuple-element", shape=source.shape, tuple_index=number)
+            part.operand_ids.append(fusion.id)
+            part.metadata.CopyFrom(source.metadata)
+            made = editor.add(
+                editor.computation_of(root), part, name=f"{source.name}.element", origins=(root,), before=root
+            )
+            editor.replace_uses(root, made.id)
+    editor.remove_dead(old)
+
+
+def _parameter(editor: Editor, computation: int, operand: HloInstructionProto, number: int) -> int:
+    parameter = HloInstructionProto(opcode="parameter", shape=operand.shape, parameter_number=number)
+    return editor.add(computation, parameter, name=f"{operand.name}.param", origins=(operand.id,)).id
+
+
+def _inner(editor: Editor, computation: int, source: HloInstructionProto, built: dict[int, int]) -> int:
+    copy = HloInstructionProto()
+    copy.CopyFrom(source)
+    copy.operand_ids[:] = [built[o] for o in source.operand_ids]
+    return editor.add(computation, copy, name=source.name, origins=(source.id,)).id
+
+
+def _finish(editor: Editor, computation: int, results: Sequence[int], root: HloInstructionProto) -> ShapeProto:
+    if len(results) == 1:
+        editor.set_root(computation, results[0])
+        return editor.instruction(results[0]).shape
+    shape = shapes.tuple_of(editor.instruction(r).shape for r in results)
+    both = HloInstructionProto(opcode="tuple", shape=shape)
+    both.operand_ids.extend(results)
+    made = editor.add(computation, both, name=f"{root.name}.results", origins=(root.id,))
+    editor.set_root(computation, made.id)
+    return shape
+
+
+def _kind(body: Body, cluster: Cluster) -> str:
+    """XLA's name of the fusion's kind: what its emitter is chosen by."""
+    if cluster.einsum >= 0:
+        return "kOutput"
+    return "kInput" if body.roles[cluster.roots[0]] is Role.REDUCE else "kLoop"
