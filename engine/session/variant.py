@@ -23,11 +23,11 @@ class Variant:
     program: Program
     candidates: tuple[Candidate, ...]
     """Every collective of the module as loaded, with the verdict of this plan's passes; empty without passes."""
-    fusions: tuple[Fusion, ...]
-    """Fusion decisions of this plan's passes."""
     schedule: Schedule
     timeline: Timeline
     metrics: Metrics
+    fusions: tuple[Fusion, ...] = ()
+    """Fusion decisions of this plan's passes."""
     notes: tuple[str, ...] = ()
     """What was inferred or assumed on the way, each one sentence."""
 
