@@ -22,8 +22,11 @@ class Flow:
         self.instructions: Mapping[int, HloInstructionProto] = module.instructions
         self.opcodes: dict[int, str] = {}
         self.operands: dict[int, tuple[int, ...]] = {}
+        self.order: dict[int, int] = {}
+        """Place in the module's order: operands have smaller numbers than their users."""
         self._users: dict[int, list[int]] = {}
         for id_, instruction in self.instructions.items():
+            self.order[id_] = len(self.order)
             self.opcodes[id_] = instruction.opcode
             operands = self.operands[id_] = tuple(instruction.operand_ids)
             for operand in operands:

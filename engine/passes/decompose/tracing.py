@@ -73,7 +73,10 @@ def through(instruction: HloInstructionProto, operand: ShapeProto, dim: int, blo
 
 
 def back(instruction: HloInstructionProto, operand: ShapeProto, dim: int, blocks: int) -> int:
-    """The dimension of `operand`, on the path, that is blocked when the result is blocked along `dim`. Raises Refusal."""
+    """The dimension of `operand`, on the path, that is blocked when the result is blocked along `dim`.
+
+    Raises Refusal.
+    """
     opcode = instruction.opcode
     if opcode == "transpose":
         return instruction.dimensions[dim]
