@@ -147,11 +147,12 @@ def _conditional(plan: CallPlan, network: Network, now: int) -> Call:
         for run in runs:
             sums = sums.plus(run.totals, branch_weight)
     means = Totals(*(-(-total // weight) for total in sums))
-    makespan = means.compute + means.exposed
+    makespan = means.makespan
     busy = network.busy
     network.pass_to(now + makespan)
     beside = makespan - (network.busy - busy)
-    return Call(1, means._replace(makespan=makespan, transfer_union=min(means.transfer_union, beside)), ())
+    union = min(means.transfer_union, beside)
+    return Call(1, means._replace(compute=makespan - means.exposed, transfer_union=union), ())
 
 
 def _column(values: list[int]) -> Ints:
