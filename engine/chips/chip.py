@@ -75,26 +75,36 @@ class DomainLinks:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How the compute units behave: constants of the cost model."""
+    """How the compute units and memories behave: constants of the cost model (`engine.cost.compute`)."""
 
     clock: float
     """Hertz; what the compiler's cycles count."""
     tile: tuple[int, int, int]
-    """A matmul's (m, n, k) are rounded up to multiples of these."""
+    """A matmul's (rows, columns, depth) are rounded up to multiples of these."""
+    fill: int
+    """Rows below which loading a tile of the stationary operand takes longer than using it."""
     parallel: int
     """Units that tiles of the output are dealt to in waves; 1 where the whole chip works on one tile."""
     matmul_efficiency: float
     """Of the peak, at shapes that are large multiples of the tile."""
+    loop: float
+    """Elements per second that an instruction's loop passes at most."""
+    ports: float
+    """Elements per second that are loaded or stored at most."""
     vector: float
-    """Element-wise operations per second on 32-bit elements."""
+    """Element-wise operations per second."""
     transcendental: float
     """Exponentials, logarithms, … per second."""
     hbm_efficiency: float
     """Of `Chip.hbm_bandwidth`."""
     onchip_bandwidth: float
     """Bytes per second of the on-chip memory that compilers place arrays in."""
+    overlap: float
+    """Exponent p with which the times of the resources join, (Σ tᵖ)^(1/p): 1 adds them, infinity is a roofline."""
     launch: int
     """Picoseconds before an instruction's first byte moves."""
+    scalar: int
+    """Picoseconds of an instruction on single elements (index arithmetic)."""
 
 
 @dataclass(frozen=True, slots=True)

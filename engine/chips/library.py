@@ -14,6 +14,7 @@ from engine.chips.budget import Budget, Kind
 from engine.chips.chip import Chip, DomainLinks, Exclusive, Rate, TorusLinks, Units, Wrap
 from engine.errors import InputError, UsageError
 
+_UNLIMITED = 1e12
 _SHIPPED = files("engine.chips") / "data"
 
 _KINDS = MappingProxyType(
@@ -197,17 +198,23 @@ def _domain(table: _Table) -> DomainLinks:
 
 
 def _units(table: _Table, share: int) -> Units:
-    m, n, k = table.integers("tile", 3)
+    rows, columns, depth = table.integers("tile", 3)
+    launch = table.number("launch_nanoseconds")
     found = Units(
         clock=table.positive("clock_megahertz") * 1e6,
-        tile=(m, n, k),
+        tile=(rows, columns, depth),
+        fill=int(table.number("fill_rows", 0)),
         parallel=int(table.positive("parallel", 1)),
         matmul_efficiency=table.positive("matmul_efficiency"),
-        vector=table.positive("vector_gigaops") * 1e9 / share,
-        transcendental=table.positive("transcendental_gigaops") * 1e9 / share,
+        loop=table.positive("loop_gigaelements", _UNLIMITED) * 1e9 / share,
+        ports=table.positive("port_gigaelements", _UNLIMITED) * 1e9 / share,
+        vector=table.positive("vector_gigaops", _UNLIMITED) * 1e9 / share,
+        transcendental=table.positive("transcendental_gigaops", _UNLIMITED) * 1e9 / share,
         hbm_efficiency=table.positive("hbm_efficiency"),
-        onchip_bandwidth=table.positive("onchip_gigabytes_per_second") * 1e9 / share,
-        launch=round(table.number("launch_nanoseconds") * 1e3),
+        onchip_bandwidth=table.positive("onchip_gigabytes_per_second", _UNLIMITED) * 1e9 / share,
+        overlap=table.positive("overlap"),
+        launch=round(launch * 1e3),
+        scalar=round(table.number("scalar_nanoseconds", launch) * 1e3),
     )
     table.finish()
     return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, pow
 
-from engine.chips.chip import Chip
+from engine.chips.chip import Chip, Units
 from engine.chips.machine import Machine
 from engine.cost.matmul import NO_CHANGE, Matmul, matmul_of
 from engine.cost.work import FREE, Reader, Work
@@ -52,23 +52,46 @@ def einsum_time(
 
 
 def work_time(work: Work, chip: Chip) -> int:
-    """Picoseconds: the slowest of matmul units, vector units and memories, after the launch."""
+    """Picoseconds: the launch, then matmul units, vector units and memories side by side.
+
+    The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: close to the slowest of them, a bit more
+    where two are about equal. Form and constants were fitted to the production TPU compiler's own estimates for v4
+    (`benchmarks/costs.py`): a loop costs per element it passes and per element it loads or stores, hardly per
+    operation; HBM gives about 0.7 of its peak.
+    """
     units = chip.units
-    matmul = sum(matmul_seconds(m, chip) for m in work.matmuls)
-    vector = work.vector / units.vector + work.transcendental / units.transcendental
-    hbm = work.hbm / (chip.hbm_bandwidth * units.hbm_efficiency)
-    onchip = work.onchip / units.onchip_bandwidth
-    return units.launch + ceil(max(matmul, vector, hbm, onchip) * PICO)
+    resources = (
+        sum([matmul_seconds(m, chip) for m in work.matmuls]),
+        work.loop / units.loop + work.ports / units.ports,
+        work.vector / units.vector + work.transcendental / units.transcendental,
+        work.hbm / (chip.hbm_bandwidth * units.hbm_efficiency),
+        work.onchip / units.onchip_bandwidth,
+    )
+    slowest = max(resources)
+    if slowest == 0:
+        return units.launch
+    if work.scalar:
+        return units.scalar
+    shares = sum([pow(t / slowest, units.overlap) for t in resources])
+    return units.launch + ceil(slowest * pow(shares, 1 / units.overlap) * PICO)
 
 
 def matmul_seconds(matmul: Matmul, chip: Chip) -> float:
-    """Seconds of the matmul units alone: sizes rounded up to tiles, tiles dealt in waves to parallel units."""
-    units = chip.units
-    tile_m, tile_n, tile_k = units.tile
+    """Seconds of the matmul units alone, by the better of both operands as the stationary one.
+
+    Sizes are rounded up to tiles, tiles are dealt in waves to parallel units.
+    """
     if matmul.macs == 0:
         return 0.0
-    rows, columns, depth = ceil(matmul.m / tile_m), ceil(matmul.n / tile_n), ceil(matmul.k / tile_k)
-    tiles = matmul.batch * rows * columns
+    units = chip.units
+    depth = ceil(matmul.k / units.tile[2]) * units.tile[2]
+    area = min(_tiled(matmul.m, matmul.n, matmul.batch, units), _tiled(matmul.n, matmul.m, matmul.batch, units))
+    return 2 * area * depth * matmul.passes / (chip.peak(matmul.dtype) * units.matmul_efficiency)
+
+
+def _tiled(rows: float, columns: float, batch: float, units: Units) -> float:
+    """Elements of the output that the units are busy for."""
+    high, wide = units.tile[0], units.tile[1]
+    tiles = batch * ceil(rows / high) * ceil(columns / wide)
     waves = ceil(tiles / units.parallel) * units.parallel
-    flops = 2 * waves * tile_m * tile_n * depth * tile_k
-    return flops / (chip.peak(matmul.dtype) * units.matmul_efficiency)
+    return waves * high * wide * max(1.0, units.fill / (ceil(rows / high) * high))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 from types import MappingProxyType
 
@@ -13,6 +13,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto, WindowDimension
 from engine.ir import shapes
 
 NO_CHANGE: Mapping[tuple[int, int], int] = MappingProxyType({})
+_PASSES: Mapping[int, int] = MappingProxyType({1: 3, 2: 6})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Matmul:
     k: float
     dtype: str
     """Of the wider operand, as HLO writes it."""
+    passes: int = 1
+    """Products of narrower numbers that a wide one is made of, at the precision asked for."""
 
     @property
     def macs(self) -> float:
@@ -48,9 +51,14 @@ def matmul_of(
     operand that it is contracted or batched with follows.
     """
     dtype = shapes.dtype_name(max((lhs.element_type, rhs.element_type), key=shapes.bits))
-    if instruction.opcode == "dot":
-        return _dot(instruction, lhs, rhs, sizes, dtype)
-    return _convolution(instruction, lhs, rhs, sizes, dtype)
+    build = _dot if instruction.opcode == "dot" else _convolution
+    found = build(instruction, lhs, rhs, sizes, dtype)
+    return replace(found, passes=_passes(instruction)) if dtype == "f32" else found
+
+
+def _passes(instruction: HloInstructionProto) -> int:
+    """f32 is multiplied in bf16 (or TF32) pieces: one product by default, 3 at HIGH, 6 at HIGHEST."""
+    return _PASSES.get(max(instruction.precision_config.operand_precision, default=0), 1)
 
 
 def _dot(

@@ -1,10 +1,13 @@
-"""What one instruction does, whatever the machine: matmuls, element-wise operations, bytes to and from each memory."""
+"""What one instruction does, whatever the machine: matmuls, element-wise operations, elements and bytes moved.
+
+A fused computation is read backwards from its result: what no one asks for is neither computed nor read, so that a
+slice of a parameter costs the slice, a pad costs what is not padding, and an update in place costs the update.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 
 from engine.cost.matmul import Matmul, matmul_of
@@ -26,21 +29,34 @@ _TRANSCENDENTAL = frozenset(
         "power", "erf", "cbrt", "atan2", "rsqrt", "sqrt", "divide", "remainder",
     }
 )  # fmt: skip
-_MOVES = frozenset({"copy", "transpose", "reshape", "broadcast", "concatenate", "pad", "reverse", "slice", "iota"})
+_MOVES = frozenset(
+    {
+        "copy", "transpose", "reshape", "broadcast", "concatenate", "pad", "reverse", "iota", "bitcast", "tuple",
+        "get-tuple-element", "parameter", "constant", "dynamic-update-slice", *_SLICING,
+    }
+)  # fmt: skip
+_REDUCING = frozenset({"reduce", "reduce-window", "select-and-scatter"})
+_MATMULS = frozenset({"dot", "convolution"})
 
 
 @dataclass(slots=True)
 class Work:
-    """Added up over one instruction, its fused computation included."""
+    """Added up over one instruction, its fused computation included. Elements count the padding of tiled layouts."""
 
     matmuls: list[Matmul] = field(default_factory=list)
     vector: float = 0.0
     """Element-wise operations."""
     transcendental: float = 0.0
+    loop: float = 0.0
+    """Elements that the instruction's loop passes: of its largest array, or of a matmul's result."""
+    ports: float = 0.0
+    """Elements read and written, wherever they lie."""
     hbm: float = 0.0
     """Bytes read from and written to HBM."""
     onchip: float = 0.0
     """Bytes read from and written to other memory spaces."""
+    scalar: bool = False
+    """Whether everything read and written is a single element."""
 
     @property
     def flops(self) -> float:
@@ -49,15 +65,15 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A fused computation, seen from outside."""
+    """A computation, or a single instruction, seen from outside."""
 
-    matmuls: tuple[Matmul, ...]
+    matmuls: Sequence[Matmul]
     vector: float
     transcendental: float
-    reads: tuple[float | None, ...]
-    """Bytes of each parameter that are read; None is all of it."""
-    writes: tuple[float | None, ...]
-    """Bytes of each leaf of the result that are written; None is all of it."""
+    reads: Sequence[float]
+    """Share of each operand that is read, 0..1."""
+    writes: Sequence[float]
+    """Share of each leaf of the result that is written, 0..1."""
 
 
 class Reader:
@@ -65,123 +81,189 @@ class Reader:
 
     def __init__(self, module: Module) -> None:
         self._module = module
+        self._instructions: Mapping[int, HloInstructionProto] = module.instructions
         self._bodies: dict[int, _Body] = {}
-
-    @cached_property
-    def _instructions(self) -> Mapping[int, HloInstructionProto]:
-        return self._module.instructions
 
     def work(self, instruction: HloInstructionProto) -> Work:
         """Work of one execution; zero for instructions that cost nothing or whose callees are priced by themselves."""
-        found = Work()
         if instruction.opcode in FREE:
-            return found
+            return Work()
         operands = [self._instructions[o].shape for o in instruction.operand_ids]
+        if instruction.opcode == "reshape" and _is_bitcast(operands[0], instruction.shape):
+            return Work()
         if instruction.opcode == "fusion":
-            body = self._body(instruction.called_computation_ids[0])
-            found.matmuls.extend(body.matmuls)
-            found.vector, found.transcendental = body.vector, body.transcendental
-            reads, writes = body.reads, body.writes
+            body = self.body(instruction.called_computation_ids[0])
         else:
-            _compute(found, instruction, operands)
-            reads, writes = _touched(instruction, operands)
-        for shape, read in zip(operands, reads, strict=False):
-            _move(found, shape, read)
-        for (_, shape), written in zip(shapes.leaves(instruction.shape), writes, strict=False):
-            _move(found, shape, written)
+            body = _single(instruction, operands)
+        found = Work(list(body.matmuls), body.vector, body.transcendental)
+        largest = 0.0
+        for shape, share in zip(operands, body.reads, strict=False):
+            largest = max(largest, _move(found, shape, share))
+        results = [instruction.shape] if not instruction.shape.tuple_shapes else list(instruction.shape.tuple_shapes)
+        written = 0.0
+        for shape, share in zip(results, body.writes, strict=False):
+            written = max(written, _move(found, shape, share))
+        found.loop = written if found.matmuls else max(largest, written)
+        found.scalar = not found.matmuls and all(_is_scalar(shape) for shape in (*operands, *results))
         return found
 
-    def _body(self, computation: int) -> _Body:
+    def body(self, computation: int) -> _Body:
+        """A fused computation's work, read once."""
         found = self._bodies.get(computation)
         if found is None:
-            found = self._bodies[computation] = self._read(self._module.computations[computation])
+            found = self._bodies[computation] = _Backwards(self, self._module.computations[computation]).read()
         return found
 
-    def _read(self, computation: HloComputationProto) -> _Body:
-        local = {i.id: i for i in computation.instructions}
-        work = Work()
-        parameters = sorted((i for i in local.values() if i.opcode == "parameter"), key=lambda i: i.parameter_number)
-        reads: dict[int, float | None] = {p.id: 0.0 for p in parameters}
-        source: dict[int, int] = {p.id: p.id for p in parameters}
-        in_place = {i.operand_ids[0]: i for i in local.values() if i.opcode == "dynamic-update-slice"}
-        for instruction in local.values():
-            operands = [local[o].shape for o in instruction.operand_ids]
-            if instruction.opcode == "bitcast" and instruction.operand_ids[0] in source:
-                source[instruction.id] = source[instruction.operand_ids[0]]
-                continue
-            if instruction.opcode in FREE:
-                continue
-            if instruction.opcode == "fusion":
-                inner = self._body(instruction.called_computation_ids[0])
-                work.matmuls.extend(inner.matmuls)
-                work.vector += inner.vector
-                work.transcendental += inner.transcendental
-                touched = inner.reads
-            else:
-                _compute(work, instruction, operands)
-                touched, _ = _touched(instruction, operands)
-            for operand, read in zip(instruction.operand_ids, touched, strict=False):
-                if operand in source:
-                    parameter = source[operand]
-                    total = reads[parameter]
-                    reads[parameter] = None if read is None or total is None else total + read
-        full = {p.id: _bytes(p.shape) for p in parameters}
-        limited = tuple(None if (read := reads[p.id]) is None or read >= full[p.id] else read for p in parameters)
-        del in_place
-        return _Body(
-            tuple(work.matmuls), work.vector, work.transcendental, limited, tuple(self._writes(computation, local))
-        )
 
-    def _writes(
-        self, computation: HloComputationProto, local: Mapping[int, HloInstructionProto]
-    ) -> Iterator[float | None]:
-        root = local[computation.root_id]
-        outputs = [local[o] for o in root.operand_ids] if root.opcode == "tuple" else [root]
+def _is_scalar(shape: ShapeProto) -> bool:
+    return prod(shape.dimensions) == 1 and not shape.tuple_shapes
+
+
+def _is_bitcast(operand: ShapeProto, result: ShapeProto) -> bool:
+    """Whether a reshape moves nothing: both are row-major, and tiled dimensions, if any, stay as they are."""
+    if any(list(s.layout.minor_to_major) != list(range(len(s.dimensions)))[::-1] for s in (operand, result)):
+        return False
+    tiled = max((len(s.layout.tiles[0].dimensions) for s in (operand, result) if s.layout.tiles), default=0)
+    return tiled == 0 or list(operand.dimensions[-tiled:]) == list(result.dimensions[-tiled:])
+
+
+def _single(instruction: HloInstructionProto, operands: list[ShapeProto]) -> _Body:
+    work = Work()
+    _compute(work, instruction, operands, 1.0)
+    reads = [_share_read(instruction, k, operands, 1.0) for k in range(len(operands))]
+    write = 1.0
+    if instruction.opcode == "dynamic-update-slice":
+        reads[0], write = 0.0, _ratio(operands[1], operands[0])
+    elif instruction.opcode == "scatter":
+        reads[0] = write = min(1.0, _ratio(operands[-1], operands[0]))
+    writes = [write] * max(1, len(instruction.shape.tuple_shapes))
+    return _Body(work.matmuls, work.vector, work.transcendental, reads, writes)
+
+
+class _Backwards:
+    """Reads one fused computation from its root to its parameters; shares are of each instruction's elements."""
+
+    def __init__(self, reader: Reader, computation: HloComputationProto) -> None:
+        self._reader = reader
+        self._ordered = computation.instructions
+        self._local = {i.id: i for i in computation.instructions}
+        self._wanted = dict.fromkeys(self._local, 0.0)
+        self._root = self._local[computation.root_id]
+        self._in_place: set[int] = set()
+        self._work = Work()
+
+    def read(self) -> _Body:
+        writes = self._want_results()
+        parameters: dict[int, float] = {}
+        for instruction in reversed(self._ordered):
+            share = min(1.0, self._wanted[instruction.id])
+            if instruction.opcode == "parameter":
+                parameters[instruction.parameter_number] = share
+            elif share > 0:
+                self._pass_on(instruction, share)
+        reads = [parameters.get(k, 0.0) for k in range(max(parameters, default=-1) + 1)]
+        return _Body(self._work.matmuls, self._work.vector, self._work.transcendental, reads, writes)
+
+    def _want_results(self) -> list[float]:
+        """Ask for every result; share of each that is written."""
+        outputs = [self._root]
+        if self._root.opcode == "tuple":
+            outputs = [self._local[o] for o in self._root.operand_ids]
+        writes: list[float] = []
         for output in outputs:
-            while output.opcode == "bitcast":
-                output = local[output.operand_ids[0]]
-            if output.opcode == "dynamic-update-slice":
-                yield _bytes(local[output.operand_ids[1]].shape)
-            elif output.opcode == "fusion":
-                yield from self._body(output.called_computation_ids[0]).writes
+            self._wanted[output.id] = 1.0
+            behind = output
+            while behind.opcode == "bitcast":
+                behind = self._local[behind.operand_ids[0]]
+            if behind.opcode == "dynamic-update-slice":
+                self._in_place.add(behind.id)
+                writes.append(_ratio(self._local[behind.operand_ids[1]].shape, behind.shape))
+            elif behind.opcode == "fusion" and behind is self._root:
+                writes.extend(self._reader.body(behind.called_computation_ids[0]).writes)
             else:
-                yield None
+                writes.append(1.0)
+        return writes
+
+    def _pass_on(self, instruction: HloInstructionProto, share: float) -> None:
+        operands = [self._local[o].shape for o in instruction.operand_ids]
+        if instruction.opcode == "fusion":
+            inner = self._reader.body(instruction.called_computation_ids[0])
+            self._work.matmuls.extend(inner.matmuls)
+            self._work.vector += inner.vector * share
+            self._work.transcendental += inner.transcendental * share
+            reads = [read * share for read in inner.reads]
+        else:
+            _compute(self._work, instruction, operands, share)
+            reads = [_share_read(instruction, k, operands, share) for k in range(len(operands))]
+            if instruction.id in self._in_place:
+                reads[0] = 0.0
+        adds = instruction.opcode in _SLICING
+        for operand, read in zip(instruction.operand_ids, reads, strict=False):
+            before = self._wanted[operand]
+            self._wanted[operand] = before + read if adds else max(before, read)
 
 
-def _bytes(shape: ShapeProto) -> float:
-    return float(shapes.byte_count(shape))
+def _share_read(instruction: HloInstructionProto, k: int, operands: list[ShapeProto], share: float) -> float:
+    """Share of operand k that is needed for `share` of the result."""
+    opcode = instruction.opcode
+    if opcode in _MATMULS or opcode in _REDUCING or opcode in ("tuple", "concatenate"):
+        return share
+    if opcode in _SLICING or opcode in ("pad", "broadcast"):
+        if k > 0:
+            return 1.0
+        return min(1.0, share * _ratio(instruction.shape, operands[0]))
+    if opcode == "dynamic-update-slice":
+        return max(0.0, share - _ratio(operands[1], instruction.shape)) if k == 0 else 1.0
+    return share
 
 
-def _move(work: Work, shape: ShapeProto, part: float | None) -> None:
-    size = _bytes(shape) if part is None else part
+def _ratio(part: ShapeProto, whole: ShapeProto) -> float:
+    count = shapes.element_count(whole)
+    return shapes.element_count(part) / count if count else 0.0
+
+
+def _move(work: Work, shape: ShapeProto, share: float) -> float:
+    """Count a share of an array as moved; returns how many elements that is."""
+    if share == 0:
+        return 0.0
+    if shape.tuple_shapes:
+        return max(_move(work, part, share) for part in shape.tuple_shapes)
+    elements = padded_elements(shape) * share
+    size = elements * shapes.bits(shape.element_type) / 8
+    work.ports += elements
     if shapes.memory_space(shape):
         work.onchip += size
     else:
         work.hbm += size
+    return elements
 
 
-def _touched(
-    instruction: HloInstructionProto, operands: list[ShapeProto]
-) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
-    """Bytes read of each operand and written of each result leaf; None is all."""
+def padded_elements(shape: ShapeProto) -> int:
+    """Elements of an array with the padding that its tiled layout adds to the minor dimensions."""
+    dimensions = shape.dimensions
+    tiles = shape.layout.tiles
+    if not tiles:
+        return prod(dimensions)
+    tile = tiles[0].dimensions
+    physical = [dimensions[d] for d in reversed(shape.layout.minor_to_major)]
+    missing = len(tile) - len(physical)
+    if missing > 0:
+        physical = [1] * missing + physical
+    for back in range(1, len(tile) + 1):
+        size = tile[-back]
+        if size > 0:
+            physical[-back] = -(-physical[-back] // size) * size
+    return prod(physical)
+
+
+def _compute(work: Work, instruction: HloInstructionProto, operands: list[ShapeProto], share: float) -> None:
+    """Count the operations of a share of an instruction that is not a fusion."""
     opcode = instruction.opcode
-    if opcode in _SLICING:
-        return (_bytes(instruction.shape), *(None for _ in operands[1:])), (None,)
-    if opcode == "dynamic-update-slice":
-        return (0.0, *(None for _ in operands[1:])), (_bytes(operands[1]),)
-    if opcode == "scatter":
-        update = _bytes(operands[-1])
-        return (update, *(None for _ in operands[1:])), (update,)
-    return tuple(None for _ in operands), tuple(None for _ in shapes.leaves(instruction.shape))
-
-
-def _compute(work: Work, instruction: HloInstructionProto, operands: list[ShapeProto]) -> None:
-    opcode = instruction.opcode
-    if opcode in ("dot", "convolution"):
+    if opcode in _MATMULS:
         work.matmuls.append(matmul_of(instruction, operands[0], operands[1]))
-    elif opcode in ("reduce", "reduce-window", "sort", "select-and-scatter"):
-        work.vector += sum(prod(o.dimensions) for o in operands)
+    elif opcode in _REDUCING or opcode == "sort":
+        work.vector += share * sum(prod(o.dimensions) for o in operands)
     elif opcode in _TRANSCENDENTAL:
-        work.transcendental += prod(instruction.shape.dimensions)
-    elif opcode not in _MOVES and opcode != "dynamic-update-slice":
-        work.vector += shapes.element_count(instruction.shape)
+        work.transcendental += share * prod(instruction.shape.dimensions)
+    elif opcode not in _MOVES:
+        work.vector += share * shapes.element_count(instruction.shape)
