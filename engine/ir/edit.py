@@ -62,7 +62,7 @@ class Editor:
         self._next_computation = max(self._computations, default=0) + 1
         self._next_channel = max((i.channel_id for i in self._instructions.values()), default=0) + 1
         self._added: dict[int, dict[int | None, list[int]]] = {}
-        self._removed: set[int] = set()
+        self._made: list[int] = []
         self._origins: dict[int, tuple[int, ...]] = {}
         self._touched: set[int] = set()
         self.shared: dict[int, dict[tuple[object, ...], Instruction]] = {}
@@ -96,6 +96,15 @@ class Editor:
         return self._computations[self._computation_of[instruction]].root_id == instruction
 
     @property
+    def made(self) -> int:
+        """How many instructions have been added so far."""
+        return len(self._made)
+
+    def added_since(self, made: int) -> tuple[int, ...]:
+        """Ids of the instructions that were added after `made` others, and are still there."""
+        return tuple(i for i in self._made[made:] if i in self._instructions)
+
+    @property
     def count(self) -> int:
         """Instructions in the module as it stands."""
         return len(self._instructions)
@@ -122,6 +131,7 @@ class Editor:
         self._computation_of[instruction.id] = computation
         self._added.setdefault(computation, {}).setdefault(before, []).append(instruction.id)
         self._origins[instruction.id] = self._origins_of(origins)
+        self._made.append(instruction.id)
         self._touched.add(computation)
         for operand in instruction.operand_ids:
             self._users.setdefault(operand, {})[instruction.id] = None
@@ -240,7 +250,6 @@ class Editor:
             for operand in dict.fromkeys(proto.operand_ids):
                 self._users[operand].pop(dead, None)
                 work.append(operand)
-            self._removed.add(dead)
             self._origins.pop(dead, None)
             self._touched.add(self._computation_of.pop(dead))
 

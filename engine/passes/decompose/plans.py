@@ -78,6 +78,7 @@ def gather_plan(size: int, *, both: bool = False, unroll: int = 1, rolled: bool 
     Both directions: for an even size a prologue brings the right neighbour's stream; for an odd one the first step
     works on the own shard alone (technique §2).
     """
+    steps: tuple[tuple[Slot, ...], ...]
     if not both:
         steps = tuple((Slot(0, i),) for i in range(size))
         return GatherPlan(size, (0,), (1,), steps, _loop(0, size - 1, unroll, rolled))
@@ -93,27 +94,25 @@ def scatter_plan(size: int, *, both: bool = False, strides: int = 1, rolled: boo
 
     Two chains a direction each shift two hops a visit (technique §2, "unroll by 2" and "both together").
     """
+    steps: tuple[tuple[Slot, ...], ...]
     if not both:
         steps = tuple((Slot(i % strides, i + 1),) for i in range(size))
         last = {slot.stream: slot.offset for slots in steps for slot in slots}
         ends = tuple(size - last[k] for k in range(strides))
         return ScatterPlan(size, (strides,) * strides, steps, ends, _loop(strides, size, strides, rolled))
     half = size // 2
-    right_start = half - 1 if size % 2 == 0 else half
-    pairs = []
-    for j in range(half):
-        left, right = half - j, right_start - j
-        pairs.append((Slot(left % strides, -left), Slot(strides + right % strides, right)))
+    reach = half - 1 if size % 2 == 0 else half  # of the right-moving chains; theirs include the own shard for even N
+    distances = [(half - j, reach - j) for j in range(half)]
+    pairs = [(Slot(a % strides, -a), Slot(strides + b % strides, b)) for a, b in distances]
     steps = tuple(pairs)
     hops = (strides,) * strides + (-strides,) * strides
-    ends = [0] * (2 * strides)
-    for slots in steps:
-        for slot in slots:
-            ends[slot.stream] = -slot.offset
+    last = {slot.stream: slot.offset for slots in steps for slot in slots}
+    ends = tuple(-last.get(k, 0) for k in range(2 * strides))
     loop = _loop(strides, half, strides, rolled)
     if size % 2:
-        steps, hops, ends = (*steps, (Slot(2 * strides, 0),)), (*hops, 0), [*ends, 0]
-    return ScatterPlan(size, hops, steps, tuple(ends), loop)
+        own = Slot(2 * strides, 0)
+        return ScatterPlan(size, (*hops, 0), (*steps, (own,)), (*ends, 0), loop)
+    return ScatterPlan(size, hops, steps, ends, loop)
 
 
 def _loop(first: int, stop: int, period: int, rolled: bool) -> Stretch:
