@@ -5,11 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from app.cli.figures import size
 from app.cli.main import DONE
 from app.cli.tables import console
+from engine.chips.chip import DomainLinks, TorusLinks
 from engine.chips.library import chips, load_chip
 
 
@@ -18,20 +20,28 @@ def run(arguments: Namespace) -> int:
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("name", "chip"):
         table.add_column(name, no_wrap=True)
-    for name in ("bf16 TFLOP/s", "HBM", "HBM GB/s", "link GB/s one way", "links"):
+    for name in ("bf16 TFLOP/s", "HBM", "HBM GB/s", "link GB/s one way [nominal]"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("notes", overflow="fold")
+    table.add_column("network", no_wrap=True)
+    table.add_column("uncertain", overflow="fold")
     for name in chips():
         chip = load_chip(name)
+        link = chip.network.link
         table.add_row(
             chip.name,
             chip.title,
             f"{chip.peak_flops['bf16'] / 1e12:.0f}",
             size(chip.hbm_bytes),
             f"{chip.hbm_bandwidth / 1e9:.0f}",
-            f"{chip.link_bandwidth / 1e9:.0f} [{chip.link_nominal / 1e9:.0f}]",
-            str(chip.links),
-            chip.uncertain or "",
+            f"{link.usable / 1e9:.0f} {escape(f'[{link.nominal / 1e9:.0f}]')}",
+            _network(chip.network),
+            "; ".join(f"{figure}: {why}" for figure, why in chip.uncertain),
         )
     console().print(table)
     return DONE
+
+
+def _network(network: TorusLinks | DomainLinks) -> str:
+    if isinstance(network, TorusLinks):
+        return f"{network.dimensions}-D torus, up to {'×'.join(map(str, network.largest))}"
+    return f"switched domains of {network.domain}"
