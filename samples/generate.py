@@ -45,13 +45,13 @@ MEDIUM = Sizes(batch=256, features=128, hidden=512)
 SMALL_DECODER = DecoderSizes(layers=2, batch=8, sequence=16, features=32, heads=4, head_size=8, hidden=64)
 MEDIUM_DECODER = DecoderSizes(layers=3, batch=16, sequence=32, features=64, heads=8, head_size=16, hidden=256)
 # Still run on CPU devices, and the compute of one chip outlasts the transfers that hide behind it.
-PAYS_FIG2 = Sizes(batch=32768, features=256, hidden=1024)
-PAYS_FIG3 = Sizes(batch=16384, features=128, hidden=16384)
-PAYS_CHAIN = Sizes(batch=8192, features=128, hidden=32768)
+PAYS_FIG2 = Sizes(batch=32768, features=512, hidden=4096)
+PAYS_FIG3 = Sizes(batch=16384, features=512, hidden=8192)
+PAYS_CHAIN = Sizes(batch=4096, features=512, hidden=32768)
 # The size of real models; never run here.
 LARGE_FIG2 = Sizes(batch=131072, features=4096, hidden=16384)
 LARGE_FIG3 = Sizes(batch=32768, features=8192, hidden=32768)
-LARGE_1D = DecoderSizes(layers=4, batch=32, sequence=4096, features=4096, heads=32, head_size=128, hidden=11264)
+LARGE_1D = DecoderSizes(layers=4, batch=64, sequence=2048, features=4096, heads=32, head_size=128, hidden=11264)
 LARGE_2D = DecoderSizes(layers=4, batch=32, sequence=2048, features=8192, heads=64, head_size=128, hidden=28672)
 RECOMMENDER = RecommenderSizes(batch=512, tables=8, rows=256, embedding=32, dense=64, hidden=1024, layers=3)
 
