@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from engine.errors import UnsupportedError
 from engine.ir.build import Builder
 from engine.ir.edit import Editor
+from engine.passes.decompose.emit_chain import emit_chain, halving_refused
 from engine.passes.decompose.emit_gather import emit_gather
 from engine.passes.decompose.emit_scatter import emit_scatter, halves_refused, scattered
 from engine.passes.decompose.ring import Ring
@@ -41,6 +42,8 @@ def why_not(editor: Editor, site: Site, variant: Variant) -> str | None:
     reason = variant.why_not(site)
     if reason is None and variant.halved and isinstance(site, (ScatterSite, AllReduceSite)):
         reason = halves_refused(editor, site if isinstance(site, ScatterSite) else site.scatter)
+    if reason is None and isinstance(site, ChainSite) and variant.both and variant.chains == "halves":
+        reason = halving_refused(editor, site)
     return reason
 
 
@@ -62,7 +65,7 @@ def emit(editor: Editor, site: Site, variant: Variant) -> Emitted:
         case AllReduceSite():
             _emit_all_reduce(editor, site, variant)
         case ChainSite():
-            raise NotImplementedError
+            emit_chain(editor, _ring(editor, site.gather.groups), site, variant)
     added = editor.added_since(before)
     for predecessor in waits:
         for new in added:

@@ -21,9 +21,12 @@ class Variant:
     """Whether shards travel in both directions at once."""
     chains: Literal["stride", "halves"] = "stride"
     """What the two chains of a scatter unrolled by 2 are: every other step with shifts of two hops, or half of the
-    result shard each with shifts of one."""
+    result shard each with shifts of one. For a chain in both directions: whole shards, the scatter after the gather,
+    or half of every shard each way, both at once."""
     shards: Literal[1, 2] = 1
-    """Chained loops only: how many shards one first einsum takes."""
+    """Chained loops only: how many shards (of the two directions) one of the first einsums takes."""
+    seconds: Literal[1, 2] = 1
+    """Chained loops only: how many shards the second einsum takes."""
     accumulate: Literal["same", "f32"] = "same"
     """The type in which partial results of a narrower floating type are added up (and, by a scatter, sent)."""
 
@@ -32,10 +35,12 @@ class Variant:
         if self.unroll == 2:
             parts.append("unroll=2")
         parts.append(f"ring={self.ring}")
-        if self.halved:
+        if self.chains == "halves" and (self.halved or self.both):
             parts.append("chains=halves")
         if self.shards > 1:
             parts.append(f"shards={self.shards}")
+        if self.seconds > 1:
+            parts.append(f"seconds={self.seconds}")
         if self.accumulate == "f32":
             parts.append("accumulate=f32")
         return ", ".join(parts)
@@ -65,15 +70,27 @@ class Variant:
             return "group of 1"
         if self.both and size == 2:
             return "both directions of a ring of 2 would leave one einsum and an exposed permute: nothing overlaps"
+        if isinstance(site, ChainSite):
+            return self._why_not_chain(site, size)
         if self.both and self.halved:
             return "chains=halves runs in one direction only"
         if self.form == "rolled" and not self._rolls(site, size):
             return f"a ring of {size} leaves no two equal rounds for a loop"
         return None
 
+    def _why_not_chain(self, site: ChainSite, size: int) -> str | None:
+        if any(use.valid is not None for use in (*site.gather.uses, site.scatter.use)):
+            return "blocks are padded"
+        if self.form == "rolled":
+            if self.both and self.chains != "halves":
+                return "a rolled chain in both directions needs chains=halves: whole shards arrive in the wrong order"
+            if (size - 3) // self.unroll < 1:
+                return f"a ring of {size} leaves no two equal rounds for a loop"
+        if not self.both and (self.shards > 1 or self.seconds > 1):
+            return "one direction brings one shard at a time: shards=2 needs ring=both"
+        return None
+
     def _rolls(self, site: Site, size: int) -> bool:
-        if isinstance(site, ChainSite):
-            return size > 2
         if isinstance(site, GatherSite):
             return self.gather_plan(size).loop.trips > 0
         scatters = self.scatter_plan(size).loop.trips > 0

@@ -133,9 +133,7 @@ class Program:
         use = EinsumUse(id_of[f"d{c}"], case, side, operands[side].index(self.blocked), other_dim, output_dim)
         if not self.scatter:
             gathered = module.by_name[f"g{c}"]
-            return GatherSite(
-                entry, (gathered.id,), gathered.operand_ids[0], use.dim, groups, (use,), self.rebuild
-            )
+            return GatherSite(entry, (gathered.id,), gathered.operand_ids[0], use.dim, groups, (use,), self.rebuild)
         collective = id_of[f"a{c}"] if self.positions else id_of[f"r{c}"]
         positions = self.positions or tuple(range(self.count))
         assert output_dim is not None
@@ -143,7 +141,10 @@ class Program:
 
     def reference(self, inputs: Sequence[tuple[Array, Array]]) -> list[list[Array]]:
         """Results by device in float64 (complex128), for (x, w) by device."""
-        wide = [[np.asarray(a).astype(np.complex128 if self.dtype == "c64" else np.float64) for a in pair] for pair in inputs]
+        wide = [
+            [np.asarray(a).astype(np.complex128 if self.dtype == "c64" else np.float64) for a in pair]
+            for pair in inputs
+        ]
         equation = f"{self.lhs},{self.rhs}->{self.out}"
         results: list[list[Array]] = [[] for _ in inputs]
         for group in self.groups:
