@@ -29,7 +29,7 @@ help:
 	@echo 'make lint         the linters alone'
 	@echo 'make samples      write samples/*.hlo again, with JAX'
 	@echo 'make screenshots  draw the pictures in docs/ again'
-	@echo 'make proto        write engine/hlo/hlo_pb2.py again from hlo.proto'
+	@echo 'make proto        write the *_pb2.py files again from their .proto files'
 	@echo 'make package      freeze the program with PyInstaller and try it'
 	@echo 'make clean        remove .venv and everything that was built'
 	@echo
