@@ -1,0 +1,140 @@
+"""Search for the best plan: one choice after the other, each tried with the best found for the rest.
+
+Trying every combination would take hundreds of evaluations; choices act on different things (what is decomposed, how,
+what is fused, in which order), so improving one at a time until nothing helps finds as much in a few dozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from engine.chips.budget import Budget
+from engine.control import QUIET, Cancelled, Control
+from engine.errors import UnsupportedError
+from engine.schedule.errors import Infeasible
+from engine.session.evaluation import Evaluator
+from engine.session.plan import AS_LOADED, Plan
+from engine.session.variant import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """One point of the search."""
+
+    decompose: tuple[tuple[str, str], ...] = ()
+    """Options of `decompose` that differ from their defaults, as (name, value)."""
+    fuse: str = "overlap"
+    """Policy of `fuse`; ``none`` leaves the pass out."""
+    scheduler: str = "bottom-up"
+    budget: Budget | None = None
+
+    def plan(self, memory_cap: int | None) -> Plan:
+        given = ",".join(f"{name}={value}" for name, value in self.decompose)
+        passes = [f"decompose{{{given}}}" if given else "decompose", "async-permute"]
+        if self.fuse != "none":
+            passes.append(f"fuse{{policy={self.fuse}}}")
+        return Plan(",".join(passes), self.scheduler, self.budget, memory_cap)
+
+    def with_option(self, name: str, value: str) -> Choices:
+        """The same with one option of `decompose` set; ``auto`` is its default."""
+        rest = tuple(pair for pair in self.decompose if pair[0] != name)
+        return replace(self, decompose=rest if value == "auto" else (*rest, (name, value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One plan that was evaluated, or could not be."""
+
+    plan: Plan
+    makespan: int | None
+    """Picoseconds, by the costs of the evaluator; None where the plan is not possible."""
+    why_not: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """What a search found."""
+
+    base: Variant
+    """The module as loaded."""
+    best: Variant
+    """The fastest that was found; `base` itself where nothing was faster."""
+    trials: tuple[Trial, ...]
+    finished: bool
+    """False where a time limit or a cancel ended the search; `best` is then the best so far."""
+
+
+_AXES: Sequence[Callable[[Choices], Iterator[Choices]]] = (
+    lambda c: (replace(c, scheduler=s) for s in ("bottom-up", "top-down", "memory")),
+    lambda c: (replace(c, fuse=f) for f in ("overlap", "default", "auto", "none")),
+    lambda c: (c.with_option("chain", v) for v in ("auto", "on", "off")),
+    lambda c: (c.with_option("ring", v) for v in ("auto", "one", "both")),
+    lambda c: (c.with_option("unroll", v) for v in ("auto", "1", "2")),
+    lambda c: (c.with_option("form", v) for v in ("auto", "rolled", "unrolled")),
+    lambda c: (replace(c, budget=b) for b in (None, *(Budget(n) for n in (1, 2, 4, 8, 16)))),
+)
+
+
+def tune(
+    evaluator: Evaluator,
+    *,
+    memory_cap: int | None = None,
+    start: Choices | None = None,
+    rounds: int = 2,
+    control: Control = QUIET,
+) -> Tuning:
+    """The fastest plan found within `rounds` passes over all choices; anytime: a cancel keeps what was found.
+
+    Raises Cancelled only when nothing was evaluated yet.
+    """
+    base = evaluator.evaluate(AS_LOADED, "as loaded", control.part(0.0, 0.05))
+    search = _Search(evaluator, memory_cap, base)
+    finished = True
+    try:
+        _descend(search, start or Choices(), rounds, control.part(0.05, 1.0))
+    except Cancelled:
+        finished = False
+    return Tuning(base, search.best, tuple(search.trials.values()), finished)
+
+
+def _descend(search: _Search, at: Choices, rounds: int, control: Control) -> None:
+    search.measure(at, control)
+    steps = rounds * len(_AXES)
+    for step in range(steps):
+        before = at
+        options = [*dict.fromkeys(_AXES[step % len(_AXES)](at))]
+        for option in options:
+            control.step(step / steps, f"trying {option.plan(None).passes} · {option.scheduler}")
+            if search.measure(option, control) < search.measure(at, control):
+                at = option
+        if step >= len(_AXES) and at == before and step % len(_AXES) == len(_AXES) - 1:
+            return
+
+
+class _Search:
+    """Evaluated points, so that none is evaluated twice, and the best of them."""
+
+    def __init__(self, evaluator: Evaluator, memory_cap: int | None, base: Variant) -> None:
+        self._evaluator = evaluator
+        self._cap = memory_cap
+        self.best = base
+        self.trials: dict[Plan, Trial] = {}
+
+    def measure(self, choices: Choices, control: Control) -> float:
+        """Makespan in picoseconds, infinite where the plan is not possible."""
+        plan = choices.plan(self._cap)
+        if plan not in self.trials:
+            self.trials[plan] = self._try(plan, control)
+        found = self.trials[plan].makespan
+        return float("inf") if found is None else found
+
+    def _try(self, plan: Plan, control: Control) -> Trial:
+        control.step(0.0, "")
+        try:
+            variant = self._evaluator.evaluate(plan)
+        except (Infeasible, UnsupportedError) as reason:
+            return Trial(plan, None, str(reason))
+        if variant.metrics.makespan < self.best.metrics.makespan:
+            self.best = variant
+        return Trial(plan, variant.metrics.makespan)
