@@ -8,11 +8,11 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from app.cli.figures import size
 from app.cli.main import DONE
 from app.cli.tables import console
 from engine.chips.chip import DomainLinks, TorusLinks
 from engine.chips.library import chips, load_chip
+from engine.quantities import bytes_text
 
 
 def run(arguments: Namespace) -> int:
@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
             chip.name,
             chip.title,
             f"{chip.peak_flops['bf16'] / 1e12:.0f}",
-            size(chip.hbm_bytes),
+            bytes_text(chip.hbm_bytes),
             f"{chip.hbm_bandwidth / 1e9:.0f}",
             f"{link.usable / 1e9:.0f} {escape(f'[{link.nominal / 1e9:.0f}]')}",
             _network(chip.network),

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 
 from engine.chips.budget import Budget
 from engine.control import Control
-from engine.errors import UsageError
 from engine.hlo.reading import read
 from engine.ir.module import Module
+from engine.quantities import parse_bytes
 from engine.session.evaluation import Evaluator
 from engine.session.plan import BEST_PASSES, MachineSpec, Plan
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 def load(path: str, control: Control) -> Module:
@@ -43,16 +41,6 @@ def budget(arguments: Namespace) -> Budget | None:
 def memory_cap(arguments: Namespace) -> int | None:
     """Bytes of ``28GiB``. Raises UsageError."""
     return None if arguments.memory_cap is None else parse_bytes(arguments.memory_cap)
-
-
-def parse_bytes(text: str) -> int:
-    """``28GiB``, ``500 MB`` or a plain number of bytes. Raises UsageError."""
-    number = text.strip().rstrip("KMGBikmgb ")
-    unit = text.strip()[len(number) :].strip().upper()
-    try:
-        return int(float(number) * _UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise UsageError(f"an amount of memory like 28GiB was expected, but '{text}' came") from None
 
 
 def plan(arguments: Namespace) -> Plan | None:

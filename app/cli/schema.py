@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.cli.figures import microseconds
 from engine.chips.machine import Machine
 from engine.cost.costs import Origin
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
+from engine.quantities import microseconds
 from engine.session.variant import Variant
 
 _SOURCES = {Origin.COMPILER: "compiler", Origin.MEASURED: "measured"}

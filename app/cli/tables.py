@@ -8,12 +8,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from app.cli.figures import change, duration, size
 from engine.chips.machine import Machine
 from engine.cost.costs import Origin
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.passes.rows import Row, rows_of
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.variant import Variant
 
 _PIPE_WIDTH = 160
@@ -59,8 +59,8 @@ def _cells(row: Row) -> Iterable[str]:
     times = f" ×{len(row.candidates)}" if len(row.candidates) > 1 else ""
     kind = first.kind if first.case in (None, "scatter") else f"{first.kind}, {first.case}"
     gate = first.gate
-    terms = [duration(t) for t in (gate.comp, gate.comm, gate.ring, gate.extra)] if gate else [""] * 4
-    gain = duration(row.gain) if gate else ""
+    terms = [time_text(t) for t in (gate.comp, gate.comm, gate.ring, gate.extra)] if gate else [""] * 4
+    gain = time_text(row.gain) if gate else ""
     return ("●" if first.chosen else "○", first.id + times, kind, str(first.group_size), *terms, gain, first.reason)
 
 
@@ -76,14 +76,14 @@ def show_variants(variants: Sequence[Variant]) -> None:
         mark = "" if variant.source is Origin.MODEL else f" [{variant.source.name.lower()}]"
         table.add_row(
             variant.name + mark,
-            duration(m.makespan),
-            "" if variant is variants[0] else change(m.makespan, base),
-            duration(m.compute),
-            duration(m.comm),
-            duration(m.exposed),
+            time_text(m.makespan),
+            "" if variant is variants[0] else gain_text(base, m.makespan),
+            time_text(m.compute),
+            time_text(m.comm),
+            time_text(m.exposed),
             f"{m.overlap_fraction:.0%}",
-            size(m.peak_memory),
+            bytes_text(m.peak_memory),
             f"{m.max_in_flight}/{variant.schedule.budget}",
-            duration(m.lower_bound),
+            time_text(m.lower_bound),
         )
     console().print(table)
