@@ -2,83 +2,86 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from engine.control import Control
-from engine.schedule.errors import Infeasible
-from engine.schedule.instance import DONE, PLAIN, START, TOTAL, Instance
+from engine.schedule.backwards import Backwards
+from engine.schedule.facts import Facts
+from engine.schedule.forwards import shift_forwards
+from engine.schedule.guard import Guard
+from engine.schedule.instance import UNLIMITED, Instance
+from engine.schedule.memory import input_order
 from engine.schedule.problem import Order, Problem
+from engine.schedule.ranking import Ranking
+from engine.schedule.rules import Policy
+from engine.schedule.sharing import SharedFlights
 
 
 @dataclass(frozen=True)
 class BottomUp:
-    """The seed's bottom-up list scheduler."""
+    """Places instructions from the end backwards by the priority list of `engine.schedule.rules`.
+
+    A done is placed as soon as it can be, its start once its transfer is hidden; what is ready goes before what would
+    stall. With a memory cap, the memory rules keep clear of it, and what would break it is not placed.
+    """
 
     name: ClassVar[str] = "bottom-up"
+    forward: bool = True
+    """Whether a pass from the beginning then moves starts earlier where that hides more."""
+    aggressive: bool = False
+    """Also rules 16 to 19 and 23, which XLA turns on for GPUs."""
+    depth_over_stall: bool = False
+    """With `aggressive`: a start that waits for no transfer gives way even to stalling."""
+    release_starts: bool = False
+    """Rule 12: a permute's start goes first once its transfer is hidden."""
+    late_starts: bool = False
+    """Rule 8: starts go last."""
+    sharing: bool = False
+    """Whether transfers in flight are taken to share their links."""
 
     def schedule(self, problem: Problem, control: Control) -> Order:
-        return Order(np.array(_schedule(Instance.of(problem))[::-1], np.int64))
+        control.step(0.0, f"ordering {problem.graph.name} by memory")
+        instance = Instance.of(problem)
+        safe = input_order(instance)
+        control.step(0.4, f"scheduling {problem.graph.name} bottom-up")
+        backwards = self.place(instance, safe)
+        nodes, decisions = np.array(backwards.order[::-1], np.int64), backwards.decisions()
+        if self.forward:
+            control.step(0.8, f"moving starts earlier in {problem.graph.name}")
+            return shift_forwards(instance, nodes, decisions)
+        return Order(nodes, decisions)
 
+    def place(self, instance: Instance, safe: list[int]) -> Backwards:
+        """Place every node of an instance; `safe` is an order within budget and cap."""
+        problem = instance.problem
+        ranking = Ranking.of(Facts.of(instance, safe), self.policies(problem))
+        cap = UNLIMITED if problem.memory_cap is None else problem.memory_cap
+        free = self._backwards(instance, ranking, cap)
+        if free.run() and free.peak <= cap:
+            return free
+        guarded = self._backwards(instance, ranking, cap, Guard(instance, safe))
+        guarded.run()
+        return guarded
 
-def _schedule(instance: Instance) -> list[int]:
-    n = len(instance)
-    left = [len(s) for s in instance.successors]
-    ready_at = [0] * n
-    depth = [0] * n
-    for node in range(n):
-        before = max((depth[p] for p in instance.predecessors[node]), default=0)
-        depth[node] = before + instance.duration[node] + instance.latency[node]
-    flying = [0] * (TOTAL + 1)
-    queue = [((instance.role[k] != DONE, -depth[k], -k), k) for k in range(n) if not left[k]]
-    heapq.heapify(queue)
-    pending: list[tuple[int, int]] = []
-    order: list[int] = []
-    now = 0
-    while len(order) < n:
-        while pending and pending[0][0] <= now:
-            k = heapq.heappop(pending)[1]
-            heapq.heappush(queue, ((instance.role[k] != DONE, -depth[k], -k), k))
-        skipped = []
-        chosen = -1
-        while queue:
-            entry = heapq.heappop(queue)
-            if _fits(instance, entry[1], flying):
-                chosen = entry[1]
-                break
-            skipped.append(entry)
-        for entry in skipped:
-            heapq.heappush(queue, entry)
-        if chosen < 0:
-            if not pending:
-                raise Infeasible(f"{instance.problem.graph.name} does not fit a budget of {instance.problem.budget}")
-            now = pending[0][0]
-            continue
-        order.append(chosen)
-        role, kind = instance.role[chosen], instance.kind[chosen]
-        if role != PLAIN:
-            step = 1 if role == DONE else -1
-            flying[kind] += step
-            flying[TOTAL] += step
-        now += instance.duration[chosen]
-        for p in instance.predecessors[chosen]:
-            left[p] -= 1
-            if role == DONE and p == instance.partner[chosen]:
-                ready_at[p] = now + instance.latency[chosen]
-            if not left[p]:
-                if instance.role[p] == START and ready_at[p] > now:
-                    heapq.heappush(pending, (ready_at[p], p))
-                else:
-                    heapq.heappush(queue, ((instance.role[p] != DONE, -depth[p], -p), p))
-    return order
+    def policies(self, problem: Problem) -> frozenset[Policy]:
+        """Which rules are in force."""
+        found = {Policy.ALWAYS}
+        if self.aggressive:
+            found |= {Policy.AGGRESSIVE, Policy.DEPTH_FIRST if self.depth_over_stall else Policy.STALL_FIRST}
+        if self.release_starts:
+            found.add(Policy.RELEASE_STARTS)
+        if self.late_starts:
+            found.add(Policy.LATE_STARTS)
+        if problem.memory_cap is not None:
+            found.add(Policy.MEMORY)
+        return frozenset(found)
 
-
-def _fits(instance: Instance, node: int, flying: list[int]) -> bool:
-    if instance.role[node] == DONE:
-        kind = instance.kind[node]
-        return flying[kind] < instance.limit[kind] and flying[TOTAL] < instance.limit[TOTAL]
-    held = instance.held.get(node)
-    return held is None or all(f + h <= most for f, h, most in zip(flying, held, instance.limit, strict=True))
+    def _backwards(self, instance: Instance, ranking: Ranking, cap: int, guard: Guard | None = None) -> Backwards:
+        loads = instance.problem.loads
+        flights = SharedFlights(instance, loads) if self.sharing and loads is not None else None
+        return Backwards(
+            instance, ranking, cap, guard, flights, stalls_rather=self.aggressive and self.depth_over_stall
+        )

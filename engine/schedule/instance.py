@@ -68,6 +68,12 @@ class Instance:
         )
 
     @cached_property
+    def parameters(self) -> list[int]:
+        """What comes first in every order: parameters exist before anything runs."""
+        opcodes = self.problem.graph.opcodes
+        return [n for n, opcode in enumerate(opcodes) if opcode == "parameter" and not self.predecessors[n]]
+
+    @cached_property
     def memory(self) -> MemoryLists:
         return MemoryLists.of(self.problem)
 

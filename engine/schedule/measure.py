@@ -65,6 +65,13 @@ def in_flight(problem: Problem, order: Ints) -> tuple[Ints, Ints]:
     return own + problem.held[order], own.sum(axis=1) + totals[order]
 
 
+def fits_budget(instance: Instance, order: Ints) -> bool:
+    """Whether an order never has more in flight than the budget allows."""
+    by_kind, total = in_flight(instance.problem, order)
+    most = [*by_kind.max(axis=0, initial=0).tolist(), int(total.max(initial=0))]
+    return all(count <= limit for count, limit in zip(most, instance.limit, strict=True))
+
+
 def peak_memory(problem: Problem, order: Ints) -> int:
     """Bytes live at the worst moment, what the caller owns and what callees need included."""
     live = live_bytes(problem.buffers, positions(order))
