@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     _machine(add)
     _plan(add)
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1")
+    add.add_argument("--html", metavar="OUT", help="also write it as one HTML file")
+    add.add_argument("--plot", metavar="OUT.svg", help="also draw the timelines")
     add.add_argument(
         "--require-gain", action="store_true", help="exit 1 unless a variant is faster than the module as loaded"
     )

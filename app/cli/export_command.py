@@ -9,7 +9,8 @@ from app.cli import loading
 from app.cli.console import note, progress
 from app.cli.main import DONE
 from engine.errors import UsageError
-from engine.export.hlo import export_bytes, write_atomically
+from engine.export.hlo import export_bytes
+from engine.export.writing import write_atomically
 
 
 def run(arguments: Namespace) -> int:

@@ -11,7 +11,11 @@ from app.cli import loading, schema, tables
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Control
+from engine.export.report_html import report_html
+from engine.export.svg import Strip, timelines_svg
+from engine.export.writing import write_atomically
 from engine.ir.module import Module
+from engine.quantities import time_text
 from engine.session.evaluation import Evaluator, default_plans
 from engine.session.variant import Variant
 
@@ -22,6 +26,11 @@ def run(arguments: Namespace) -> int:
         module = loading.load(arguments.file, control.part(0.0, 0.3))
         evaluator = loading.evaluator(module, arguments)
         variants = evaluate_all(evaluator, arguments, control.part(0.3, 1.0))
+    if arguments.html:
+        write_atomically(arguments.html, report_html(module, evaluator.machine, variants).encode())
+    if arguments.plot:
+        strips = [Strip(f"{v.name} — {time_text(v.metrics.makespan)}", v.timeline) for v in variants]
+        write_atomically(arguments.plot, timelines_svg(strips).encode())
     if arguments.json:
         json.dump(schema.report(module, evaluator.machine, variants), sys.stdout, indent=1)
         print()

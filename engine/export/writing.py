@@ -1,0 +1,40 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from engine.errors import UsageError
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file through a temporary neighbour, flushed to disk and renamed. UsageError where that is impossible."""
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path("."))
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+
+
+def _mode(target: Path) -> int:
+    """Of the file that is replaced, else what a new file would get."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask

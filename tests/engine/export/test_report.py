@@ -1,0 +1,65 @@
+"""The report and its picture: self-contained, escaped, and honest about what is predicted."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from engine.errors import UsageError
+from engine.export.report_html import report_html
+from engine.export.svg import COLOURS, Strip, timelines_svg
+from engine.export.writing import write_atomically
+from engine.hlo.reading import read_here
+from engine.session.evaluation import Evaluator
+from engine.session.plan import AS_LOADED, Plan
+from engine.timeline.timeline import Category
+from tests.engine.export.test_texts import LOOP
+from views.theme import LIGHT
+
+
+@cache
+def evaluated() -> Evaluator:
+    return Evaluator(read_here(LOOP.encode()))
+
+
+def test_colours_are_the_window_s() -> None:
+    assert all(LIGHT.of(category).fill == colour for category, colour in COLOURS.items())
+
+
+def test_report_is_one_file_that_fetches_nothing() -> None:
+    evaluator = evaluated()
+    variants = [evaluator.evaluate(AS_LOADED, "as <loaded>"), evaluator.evaluate(Plan("fuse", "top-down"))]
+    html = report_html(evaluator.module, evaluator.machine, variants)
+    assert "as &lt;loaded&gt;" in html
+    assert "<script" not in html
+    assert not re.search(r'(src|href)="', html)
+    assert html.count("<td>model</td>") == 2
+    assert "Predicted" in html
+
+
+def test_picture_is_well_formed_and_keeps_every_exposed_gap() -> None:
+    variant = evaluated().evaluate(AS_LOADED)
+    picture = timelines_svg([Strip("a & b", variant.timeline)], width=400)
+    root = ElementTree.fromstring(picture)
+    gaps = [p for p in root.iter() if p.get("fill") == "url(#wait)" and p.tag.endswith("path")]
+    assert bool(gaps) == bool((variant.timeline.category == Category.EXPOSED).any())
+    assert "a &amp; b" in picture
+
+
+def test_files_appear_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "out.html"
+    write_atomically(target, b"first")
+    target.chmod(0o640)
+    write_atomically(target, b"second")
+    assert target.read_bytes() == b"second"
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert [p.name for p in tmp_path.iterdir()] == ["out.html"]
+    with pytest.raises(UsageError, match="cannot write"):
+        write_atomically(tmp_path / "missing" / "out.html", b"")
+    with pytest.raises(UsageError, match="cannot write"):
+        write_atomically(tmp_path, b"")
+    assert [p.name for p in tmp_path.iterdir()] == ["out.html"]
