@@ -1,0 +1,161 @@
+"""Inputs for a run: random by type and use, different on every device that holds a different piece; or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import InputError, UnsupportedError
+from engine.execute.tracing import Leaf, Uses
+from engine.hlo import hlo_pb2
+from engine.hlo.hlo_pb2 import HloModuleProto, OpSharding, ShapeProto
+from engine.ir import shapes
+from engine.ir.module import Header
+
+Inputs = list[list[npt.NDArray[Any]]]
+"""By flat parameter leaf, then by device."""
+
+SMALL = 8
+"""Integers that index nothing are drawn below this."""
+
+_REPLICATED, _OTHER = 0, 3
+"""OpSharding.Type of XLA's xla_data.proto."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How floating-point inputs are drawn."""
+
+    scale: float = 1.0
+    positive: bool = False
+    """Uniform in (0, scale] instead of normal: for programs that take roots or logarithms of their inputs."""
+
+
+DRAWS = (Draw(), Draw(positive=True), Draw(scale=1 / 16), Draw(scale=1 / 16, positive=True), Draw(scale=16.0))
+"""Tried in this order until the results are finite and not all zero."""
+
+
+def leaves_of(proto: HloModuleProto) -> Iterator[tuple[Leaf, ShapeProto, OpSharding | None]]:
+    """The entry's parameter arrays in the order in which an executable takes them, with their shardings if known."""
+    entry = next(c for c in proto.computations if c.id == proto.entry_computation_id)
+    parameters = sorted((i for i in entry.instructions if i.opcode == "parameter"), key=lambda i: i.parameter_number)
+    for parameter in parameters:
+        found = list(shapes.leaves(parameter.shape))
+        whole = parameter.sharding if parameter.HasField("sharding") else None
+        parts: list[OpSharding | None] = [whole] * len(found)
+        if whole is not None and len(whole.tuple_shardings) == len(found):
+            parts = list(whole.tuple_shardings)
+        for (path, shape), sharding in zip(found, parts, strict=True):
+            yield Leaf(parameter.parameter_number, path), shape, sharding
+
+
+def draw_inputs(proto: HloModuleProto, header: Header, uses: Uses, seed: int, draw: Draw) -> Inputs:
+    """Random inputs for every device. `proto` is the module as loaded: its parameter shardings say who holds the same.
+
+    Without a sharding, scalars are the same on all devices (loops may depend on them) and arrays differ.
+    """
+    drawn = []
+    for position, (leaf, shape, sharding) in enumerate(leaves_of(proto)):
+        pieces = _pieces(shape, sharding, header)
+        made = {p: _array(leaf, shape, uses, np.random.default_rng([seed, position, p]), draw) for p in set(pieces)}
+        drawn.append([made[p] for p in pieces])
+    return drawn
+
+
+def load_inputs(path: str, proto: HloModuleProto, header: Header) -> Inputs:
+    """Inputs from an .npz file: an array for each parameter by its name or number (``0``, or ``0.1`` in a tuple).
+
+    An array has the parameter's shape, or that shape with the devices as leading dimension. Raises InputError.
+    """
+    entry = next(c for c in proto.computations if c.id == proto.entry_computation_id)
+    names = {i.parameter_number: i.name for i in entry.instructions if i.opcode == "parameter"}
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: expected an .npz file of arrays: {error}") from None
+    loaded = []
+    for leaf, shape, _ in leaves_of(proto):
+        number = ".".join(map(str, (leaf.number, *leaf.path)))
+        name = next((n for n in (number, names[leaf.number]) if n in arrays), None)
+        if name is None:
+            raise InputError(f"{path}: no array for parameter {number} ({names[leaf.number]}, {shapes.text(shape)})")
+        loaded.append(_checked(arrays[name], shape, header.devices, f"{path}: {name}"))
+    return loaded
+
+
+def widened(inputs: Inputs) -> Inputs:
+    """The same values in float64 (complex128); integers as they are."""
+    return [[_wide(piece) for piece in pieces] for pieces in inputs]
+
+
+def _wide(piece: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if piece.dtype.kind in "biu" or "int" in piece.dtype.name:
+        return piece
+    return piece.astype(np.complex128 if piece.dtype.kind == "c" else np.float64)
+
+
+def _pieces(shape: ShapeProto, sharding: OpSharding | None, header: Header) -> list[int]:
+    """For each device the number of the piece that it holds."""
+    partitions = list(range(header.num_partitions))
+    if sharding is not None and sharding.type == _REPLICATED:
+        partitions = [0] * header.num_partitions
+    elif sharding is not None and sharding.type == _OTHER:
+        partitions = _tiles(sharding, header.num_partitions) or partitions
+    elif not shape.dimensions:
+        return [0] * header.devices
+    most = max(partitions) + 1
+    replicas = range(1 if sharding is not None else header.replica_count)
+    offsets = [r * most for r in replicas] * (header.replica_count // len(replicas))
+    return [offset + piece for offset in offsets for piece in partitions]
+
+
+def _tiles(sharding: OpSharding, partitions: int) -> list[int] | None:
+    """Number of the tile each partition holds; None for an assignment of another number of devices."""
+    dims = list(sharding.tile_assignment_dimensions)
+    if sharding.tile_assignment_devices:
+        devices = np.array(sharding.tile_assignment_devices)
+    else:
+        order = np.arange(prod(sharding.iota_reshape_dims)).reshape(sharding.iota_reshape_dims)
+        devices = order.transpose(sharding.iota_transpose_perm or range(order.ndim)).ravel()
+    if devices.size != partitions or prod(dims) != partitions or set(devices.tolist()) != set(range(partitions)):
+        return None
+    copies = dims[-1] if sharding.replicate_on_last_tile_dim else 1
+    tiles = np.zeros(partitions, np.int64)
+    tiles[devices] = np.arange(partitions) // copies
+    return [int(t) for t in tiles]
+
+
+def _array(leaf: Leaf, shape: ShapeProto, uses: Uses, random: np.random.Generator, draw: Draw) -> npt.NDArray[Any]:
+    element_type, dims = shape.element_type, tuple(shape.dimensions)
+    if not shapes.is_array(shape):
+        raise UnsupportedError(f"parameter {leaf.number} is {shapes.text(shape)}: no value can be made for it")
+    dtype = shapes.numpy_dtype(element_type)
+    if element_type == hlo_pb2.PRED:
+        return random.integers(0, 2, dims).astype(np.bool_)
+    if element_type in (hlo_pb2.U32, hlo_pb2.U64) and dims and dims[-1] in (2, 4) and len(dims) <= 2:
+        return random.integers(0, np.iinfo(dtype).max, dims, dtype, endpoint=True)  # a key of a random generator
+    if shapes.is_integer(element_type):
+        most = 1 << min(30, shapes.bits(element_type) - 1)  # what the type holds, signed or not
+        return random.integers(0, min(uses.index_limits.get(leaf, SMALL), most), dims).astype(dtype)
+    scale = draw.scale / sqrt(uses.fan_in.get(leaf, 1))
+    if shapes.is_complex(element_type):
+        return (scale * (random.standard_normal(dims) + 1j * random.standard_normal(dims))).astype(dtype)
+    values = scale * (1 - random.random(dims)) if draw.positive else scale * random.standard_normal(dims)
+    return np.asarray(values, np.float32 if dtype != np.float64 else np.float64).astype(dtype)
+
+
+def _checked(array: npt.NDArray[Any], shape: ShapeProto, devices: int, what: str) -> list[npt.NDArray[Any]]:
+    dims = tuple(shape.dimensions)
+    dtype = shapes.numpy_dtype(shape.element_type)
+    if array.shape == (devices, *dims):
+        return [piece.astype(dtype) for piece in array]
+    if array.shape == dims:
+        return [array.astype(dtype)] * devices
+    raise InputError(f"{what}: expected the shape {list(dims)} or {[devices, *dims]}, found {list(array.shape)}")

@@ -1,0 +1,141 @@
+"""Compiles a partitioned module for attached devices as it is, and runs it: inside a worker process only.
+
+XLA insists on its SPMD partitioner when a module has several partitions, and the partitioner refuses `partition-id`;
+so the passes that partition are switched off for the compilation. Every device gets data of its own: an array that
+claims to be replicated, made of different pieces, which XLA does not check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxlib import _jax
+
+from engine.errors import UnsupportedError, WorkerError
+from engine.execute.memory import check_fits
+from engine.hlo import xla
+from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.ir import shapes
+from engine.ir.groups import written_lists
+from engine.ir.module import Header
+
+Arrays = Sequence[Sequence[npt.NDArray[Any]]]
+"""Arrays by position (parameter or result leaf), then by device."""
+
+_NOT_PARTITIONED = "spmd-partitioning,sharding-propagation"
+
+
+class Executable:
+    """A compiled module on the devices it needs."""
+
+    def __init__(self, proto: HloModuleProto, header: Header) -> None:
+        """Compile. `proto` must be one that `legalize` gave.
+
+        Raises UnsupportedError for too few devices or memory, WorkerError when XLA refuses the module.
+        """
+        available = jax.devices()
+        if len(available) < header.devices:
+            raise UnsupportedError(
+                f"the module runs on {header.devices} devices, but only {len(available)} {available[0].platform} "
+                f"devices are attached"
+            )
+        self._devices = available[: header.devices]
+        self._results = [leaf for _, leaf in shapes.leaves(proto.host_program_shape.result)]
+        try:
+            self._loaded = self._devices[0].client.compile_and_load(
+                xla.to_stablehlo(proto.SerializeToString()),
+                _jax.DeviceList(tuple(self._devices)),
+                _options(self._devices, header),
+            )
+        except xla.XlaError as error:
+            raise WorkerError(f"XLA cannot convert {proto.name}: {_first_line(error)}") from None
+        except RuntimeError as error:
+            raise WorkerError(f"XLA cannot compile {proto.name}: {_first_line(error)}") from None
+        _check_groups(proto, self.optimised())
+        self._check_memory(proto)
+        mesh = Mesh(np.array(self._devices), ("device",))
+        self._sharding = NamedSharding(mesh, PartitionSpec())
+
+    def optimised(self) -> HloModuleProto:
+        """The module that XLA made of it, in the order in which it is issued."""
+        return HloModuleProto.FromString(self._loaded.hlo_modules()[0].as_serialized_hlo_module_proto())
+
+    def run(self, inputs: Arrays) -> list[list[npt.NDArray[Any]]]:
+        """One execution, waited for. Inputs by flat parameter and device; results by leaf and device.
+
+        Raises WorkerError when XLA reports a failure (out of memory, …).
+        """
+        arguments = [
+            jax.make_array_from_single_device_arrays(
+                pieces[0].shape,
+                self._sharding,
+                [jax.device_put(piece, device) for piece, device in zip(pieces, self._devices, strict=True)],
+            )
+            for pieces in inputs
+        ]
+        try:
+            results = self._loaded.execute_sharded(arguments).disassemble_into_single_device_arrays()
+            for pieces in results:
+                for piece in pieces:
+                    piece.block_until_ready()
+        except RuntimeError as error:
+            raise WorkerError(f"running failed: {_first_line(error)}") from None
+        return [[np.asarray(piece) for piece in pieces] for pieces in results]
+
+    def _check_memory(self, proto: HloModuleProto) -> None:
+        statistics = self._loaded.get_compiled_memory_stats()
+        each = (
+            statistics.argument_size_in_bytes
+            + statistics.output_size_in_bytes
+            + statistics.temp_size_in_bytes
+            - statistics.alias_size_in_bytes
+        )
+        if self._devices[0].platform == "cpu":
+            check_fits(proto.name, each * len(self._devices), len(self._devices))
+
+
+def _options(devices: Sequence[Any], header: Header) -> Any:
+    options = _jax.CompileOptions()
+    options.num_replicas = header.replica_count
+    options.num_partitions = header.num_partitions
+    build = options.executable_build_options
+    build.num_replicas = header.replica_count
+    build.num_partitions = header.num_partitions
+    build.use_spmd_partitioning = header.num_partitions > 1
+    build.use_shardy_partitioner = False
+    build.debug_options.xla_disable_hlo_passes = _NOT_PARTITIONED
+    ids = np.array([device.id for device in devices]).reshape(header.replica_count, header.num_partitions)
+    build.device_assignment = _jax.DeviceAssignment.create(ids)
+    return options
+
+
+def _check_groups(asked: HloModuleProto, compiled: HloModuleProto) -> None:
+    """Raises WorkerError where XLA's converter changed replica groups: results would be wrong without a word."""
+    allowed = _groups(asked)
+    for kind, groups in _groups(compiled).items():
+        strange = groups - allowed.get(kind, set())
+        if strange and allowed.get(kind):
+            raise WorkerError(
+                f"XLA changed the replica groups of an {kind} while converting it, to {min(strange)}: its results "
+                "would be wrong. Please report this with the module"
+            )
+
+
+def _groups(proto: HloModuleProto) -> Mapping[str, set[tuple[tuple[int, ...], ...]]]:
+    found: dict[str, set[tuple[tuple[int, ...], ...]]] = {}
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            lists = written_lists(instruction)
+            if lists:
+                kind = instruction.opcode.removesuffix("-start")
+                found.setdefault(kind, set()).add(tuple(sorted(lists)))
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,192 @@
+"""Runs the original and the transformed module on devices and compares their numbers.
+
+`verify` is what callers use: it checks what can be checked without XLA, and has the rest done by `verify_in_worker` in
+a process of its own, where a crash, a deadlock or an endless loop hurts nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engine import worker
+from engine.control import QUIET, Control
+from engine.errors import UsageError, WorkerError
+from engine.execute.environment import environment
+from engine.execute.legalize import refuse
+from engine.execute.memory import check_fits, signature_bytes
+from engine.ir import shapes
+from engine.ir.module import Module
+
+PLATFORMS = ("cpu", "gpu", "tpu")
+
+DEADLINE = 1800.0
+"""Seconds that a verification may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One result array: how far the transformed module is from the reference, on all devices and seeds."""
+
+    path: str
+    """Index into the result tuple: ``0``, ``2.1``; empty for a result that is no tuple."""
+    shape: str
+    error: float
+    """Largest |found - expected| over the largest |expected|; whether the elements differ (1 or 0) for integers."""
+    original_error: float | None
+    """The same for the original module; None where it is itself the reference."""
+    tolerance: float
+    seed: int
+    device: int
+    index: tuple[int, ...]
+    found: str
+    expected: str
+
+    @property
+    def equal(self) -> bool:
+        return self.error <= self.tolerance
+
+    @property
+    def place(self) -> str:
+        at = ",".join(map(str, self.index))
+        return f"result {self.path or '0'} {self.shape}, device {self.device}, element [{at}], seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of comparing two modules."""
+
+    outputs: tuple[Output, ...]
+    reference: str
+    """``float64``, or ``original`` where the program cannot be computed in float64."""
+    devices: int
+    platform: str
+    seeds: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        return all(output.equal for output in self.outputs)
+
+    @property
+    def worst(self) -> Output | None:
+        """The output that is furthest over, or closest to, its tolerance; None without outputs."""
+        return max(self.outputs, key=_excess, default=None)
+
+    def __str__(self) -> str:
+        verdict = "equal" if self.equal else "NOT EQUAL"
+        seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {self.seeds[0]} to {self.seeds[-1]}"
+        where = f"on {self.devices} {self.platform} device{'s' if self.devices != 1 else ''}, {seeds}"
+        worst = self.worst
+        if worst is None:
+            return f"{verdict} {where}: the module has no results"
+        against = "float64" if self.reference == "float64" else "the original"
+        own = "" if worst.original_error is None else f"; the original's own is {worst.original_error:.2g}"
+        values = f"{worst.found}, expected {worst.expected}" if worst.error else "exactly as expected"
+        return (
+            f"{verdict} {where}: worst error {worst.error:.2g} of the largest value against {against} "
+            f"(tolerance {worst.tolerance:.2g}{own}), at {worst.place}: {values}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        worst = self.worst
+        return {
+            "equal": self.equal,
+            "reference": self.reference,
+            "platform": self.platform,
+            "devices": self.devices,
+            "seeds": list(self.seeds),
+            "worst": None if worst is None else _output_json(worst),
+            "outputs": [_output_json(output) for output in self.outputs],
+            "notes": list(self.notes),
+        }
+
+
+def verify(
+    original: Module,
+    transformed: Module,
+    *,
+    devices: int | None = None,
+    seed: int = 0,
+    seeds: int = 1,
+    platform: str = "cpu",
+    inputs: str | None = None,
+    deadline: float = DEADLINE,
+    rendezvous: float | None = None,
+    control: Control = QUIET,
+) -> Verification:
+    """Run both modules on the same inputs (random for `seeds` seeds from `seed` on, or an .npz file) and compare.
+
+    `devices`: how many must take part: what the module needs, if given. `rendezvous`: seconds after which a collective
+    that waits for other devices is a deadlock; half of the deadline by default.
+
+    Raises UsageError for modules with different parameters or results and for wrong counts, UnsupportedError for what
+    cannot run here (by name; too large, with the bytes), WorkerError for a crash, a deadlock, or no end within
+    `deadline` seconds, InputError for a bad `inputs` file, Cancelled.
+    """
+    if platform not in PLATFORMS:
+        raise UsageError(f"the platform is one of {', '.join(PLATFORMS)}, but '{platform}' came")
+    if seeds < 1:
+        raise UsageError(f"at least one seed is needed, but {seeds} came")
+    needed = original.header.devices
+    if devices is not None and devices != needed:
+        raise UsageError(
+            f"the module is partitioned for {needed} devices and runs on exactly as many; {devices} were asked for. "
+            "Partition the program for another mesh to run it on another number"
+        )
+    _check_alike(original, transformed)
+    if platform == "cpu":
+        refuse(original)
+        refuse(transformed)
+        check_fits(original.name, 2 * signature_bytes(original.proto, original.header), needed)
+    stuck = deadline / 2 if rendezvous is None else rendezvous
+    try:
+        found = worker.call(
+            "engine.execute.comparison:compare_in_worker",
+            original,
+            transformed,
+            tuple(range(seed, seed + seeds)),
+            platform,
+            inputs,
+            environment=environment(needed, platform, stuck),
+            deadline=deadline,
+            control=control,
+        )
+    except worker.Died as error:
+        raise _explain(error) from None
+    except worker.TimedOut:
+        raise WorkerError(
+            f"running {original.name} did not end within {deadline:g} s: an endless loop, or too slow for this machine"
+        ) from None
+    assert isinstance(found, Verification)
+    return found
+
+
+def _check_alike(original: Module, transformed: Module) -> None:
+    if original.header.devices != transformed.header.devices:
+        raise UsageError(
+            f"the modules run on {original.header.devices} and {transformed.header.devices} devices; they cannot be "
+            "compared"
+        )
+    before, after = original.proto.host_program_shape, transformed.proto.host_program_shape
+    for what, a, b in (
+        ("parameters", shapes.tuple_of(before.parameters), shapes.tuple_of(after.parameters)),
+        ("results", before.result, after.result),
+    ):
+        if not shapes.same(a, b):
+            raise UsageError(f"the modules differ in their {what}: {shapes.text(a)} and {shapes.text(b)}")
+
+
+def _explain(error: worker.Died) -> WorkerError:
+    """XLA's way of dying as what it means."""
+    if "Termination timeout" in error.said or "stuck" in error.said.lower():
+        return WorkerError(f"deadlock: devices wait for each other in a collective for ever ({error.said})")
+    return error
+
+
+def _excess(output: Output) -> tuple[bool, float]:
+    return (not output.equal, output.error / output.tolerance if output.tolerance else output.error)
+
+
+def _output_json(output: Output) -> dict[str, Any]:
+    return {**asdict(output), "index": list(output.index), "equal": output.equal}
