@@ -1,4 +1,4 @@
-"""Regenerates engine/hlo/hlo_pb2.py and .pyi from hlo.proto with an old compiler; tries them on old and new runtimes.
+"""Regenerates the *_pb2.py and .pyi beside our .proto files with an old compiler; tries them on old and new runtimes.
 
 protoc 4.25 (grpcio-tools 1.62; wheels for Python 3.11 and 3.12) is the newest whose output asks for no minimum runtime
 version, so that one file serves protobuf 6, which OR-tools needs, and protobuf 7.
@@ -14,17 +14,16 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROTO = "engine/hlo/hlo.proto"
+PROTOS = ("engine/hlo/hlo.proto", "engine/profile/xspace.proto")
 COMPILER = "grpcio-tools>=1.62,<1.63"
 RUNTIMES = ("protobuf>=6.30,<7", "protobuf>=7,<8")
 TRY = """
 import sys
-sys.path.insert(0, "engine/hlo")
-import google.protobuf, hlo_pb2
-module = hlo_pb2.HloModuleProto(name="m")
-again = hlo_pb2.HloModuleProto.FromString(module.SerializeToString())
-assert again.name == "m"
-print("hlo_pb2 runs on protobuf", google.protobuf.__version__)
+sys.path[:0] = ["engine/hlo", "engine/profile"]
+import google.protobuf, hlo_pb2, xspace_pb2
+for kind in (hlo_pb2.HloModuleProto, xspace_pb2.XPlane):
+    assert kind.FromString(kind(name="m").SerializeToString()).name == "m"
+print("the generated files run on protobuf", google.protobuf.__version__)
 """
 
 
@@ -32,7 +31,7 @@ def main() -> int:
     """Exit status 0 when the files were written and run on every supported runtime."""
     with tempfile.TemporaryDirectory(prefix="lapstrake-proto-") as folder:
         compiler = environment(Path(folder) / "compiler", COMPILER, "setuptools<81")
-        run(compiler, "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "--pyi_out=.", PROTO)
+        run(compiler, "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "--pyi_out=.", *PROTOS)
         for number, runtime in enumerate(RUNTIMES):
             python = environment(Path(folder) / f"runtime{number}", runtime)
             run(python, "-W", "error", "-c", TRY)

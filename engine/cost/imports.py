@@ -1,0 +1,207 @@
+"""Costs that come from elsewhere: the compiler, a profile, a table. What is read here replaces modelled times."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+
+from engine.chips.chip import Chip
+from engine.cost.compiler_schedule import CompilerSchedule, is_schedule, read_schedule
+from engine.cost.costs import Origin
+from engine.cost.estimates import estimated_cycles
+from engine.cost.text_format import TextMessage, unquoted
+from engine.errors import InputError, Place
+from engine.ir.module import Module
+from engine.profile.measured import measured_times
+from engine.profile.xspace_pb2 import ProfiledInstructions, XSpace
+
+PICOSECONDS_PER_MICROSECOND = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedCosts:
+    """Times of instructions by name, in picoseconds of one execution."""
+
+    source: str
+    """File as the user gave it, or what the times are: for messages."""
+    origin: Origin
+    times: Mapping[str, int]
+    on_stream: bool = False
+    """Whether a time is always the compute stream's, also of asynchronous starts and dones, whose transfers then keep
+    their own. Otherwise the time of a start is its transfer's."""
+    schedule: CompilerSchedule | None = None
+    """The order that came along, for a ScheduleProto."""
+
+    def unmatched(self, module: Module) -> tuple[str, ...]:
+        """Names that no instruction of `module` has, sorted."""
+        return tuple(sorted(name for name in self.times if name not in module.by_name))
+
+
+def read_costs(path: str) -> ImportedCosts:
+    """Read a file of costs, gzipped or not: ScheduleProto text, PGLE, xplane.pb, or a table of names and µs.
+
+    The kind is told by the content. Raises InputError with what was expected and the place of what is wrong.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: costs were expected, but it cannot be read: {error.strerror}") from error
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError) as error:
+            raise InputError(f"{path}: it is gzip data, but damaged: {error}") from error
+    if not data.strip():
+        raise InputError(f"{path}: costs were expected, but the file is empty")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _binary(data, path)
+    if is_schedule(text):
+        return schedule_costs(read_schedule(text, path), path)
+    if "\0" in text:
+        return _binary(data, path)
+    if text.lstrip().startswith(("costs", "latencies")) and "{" in text:
+        return _pgle(text, path)
+    plain_name = path.removesuffix(".gz")
+    if plain_name.endswith(".toml"):
+        return ImportedCosts(path, Origin.TABLE, _toml(text, path))
+    return ImportedCosts(path, Origin.TABLE, _csv(text, path))
+
+
+def compiler_estimates(module: Module, chip: Chip) -> ImportedCosts | None:
+    """The `estimated_cycles` that `module` carries, at the chip's clock; None where it carries none.
+
+    They are the TPU compiler's, for the chip it compiled for: which one the text does not say.
+    """
+    if chip.family != "tpu":
+        return None
+    scale = PICOSECONDS_PER_MICROSECOND * 1e6 / chip.units.clock
+    times = {
+        name: round(cycles * scale)
+        for name, instruction in module.by_name.items()
+        if (cycles := estimated_cycles(instruction)) is not None
+    }
+    if not times:
+        return None
+    return ImportedCosts(f"estimated_cycles at {chip.units.clock / 1e6:g} MHz", Origin.COMPILER, times)
+
+
+def schedule_costs(schedule: CompilerSchedule, source: str) -> ImportedCosts:
+    """Times of every instruction that a ScheduleProto schedules, loops and calls left to their callees."""
+    times = {
+        name: time
+        for computation in schedule.computations
+        for name, opcode, time in zip(computation.names, computation.opcodes, computation.picoseconds(), strict=True)
+        if opcode not in ("while", "call", "conditional")
+    }
+    return ImportedCosts(source, Origin.COMPILER, times, on_stream=True, schedule=schedule)
+
+
+def _binary(data: bytes, path: str) -> ImportedCosts:
+    expected = f"{path}: ScheduleProto text, PGLE, xplane.pb, or a table of names and microseconds was expected"
+    try:
+        profile = ProfiledInstructions.FromString(data)
+        if profile.costs and all(cost.name for cost in profile.costs):
+            times = _microseconds({_bare(cost.name): cost.cost_us for cost in profile.costs}, path)
+            return ImportedCosts(path, Origin.MEASURED, times)
+        space = XSpace.FromString(data)
+    except DecodeError as error:
+        raise InputError(f"{expected}, but it is none of them") from error
+    measured = measured_times(space)
+    if not measured:
+        planes = ", ".join(plane.name for plane in space.planes) or "none"
+        raise InputError(f"{path}: a profile with HLO operations was expected, but its planes ({planes}) hold none")
+    return ImportedCosts(path, Origin.MEASURED, measured)
+
+
+def _pgle(text: str, path: str) -> ImportedCosts:
+    """`costs { name, cost_us }`; latencies are not read, as on GPUs."""
+    message = TextMessage(text, path)
+    found: dict[str, float] = {}
+    for name, value in message.fields():
+        if name == "costs" and value is None:
+            instruction, cost = "", None
+            for key, inner in message.fields():
+                if inner is None:
+                    message.skip()
+                elif key == "name":
+                    instruction = _bare(unquoted(inner))
+                elif key == "cost_us":
+                    cost = _number(inner, message.error)
+            if not instruction or cost is None:
+                raise message.error("costs { name: …, cost_us: … } was expected just before this")
+            found[instruction] = cost
+        elif value is None:
+            message.skip()
+    return ImportedCosts(path, Origin.MEASURED, _microseconds(found, path))
+
+
+def _bare(name: str) -> str:
+    """A PGLE name without the fingerprint of its module."""
+    return name.rpartition("::")[2].lstrip("%")
+
+
+def _csv(text: str, path: str) -> Mapping[str, int]:
+    """Lines of ``name,microseconds``; a first line whose second column is no number is a heading."""
+    found: dict[str, float] = {}
+    lines = text.splitlines()
+    reader = csv.reader(lines)
+    for row in reader:
+        if not "".join(row).strip() or row[0].lstrip().startswith("#"):
+            continue
+        place = Place(path, reader.line_num, 1, lines[reader.line_num - 1])
+        if len(row) != 2:
+            raise InputError(f"a table's lines are name,microseconds, but this one has {len(row)} columns", place)
+        name, time = row
+        if _is_number(time):
+            found[name.strip().lstrip("%")] = float(time)
+        elif reader.line_num > 1:
+            raise InputError(f"microseconds were expected, but '{time.strip()}' came", place)
+    if not found:
+        raise InputError(f"{path}: a table of name,microseconds was expected, but it holds no line of that kind")
+    return _microseconds(found, path)
+
+
+def _toml(text: str, path: str) -> Mapping[str, int]:
+    """``"fusion.3" = 12.5`` lines, at the top or in one table."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: a TOML table of microseconds by instruction name was expected: {error}") from error
+    if len(values) == 1 and isinstance(only := next(iter(values.values())), dict):
+        values = only
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{path}: {name}: microseconds were expected, but {value!r} came")
+    if not values:
+        raise InputError(f"{path}: a TOML table of microseconds by instruction name was expected, but it is empty")
+    return _microseconds({name.lstrip("%"): float(value) for name, value in values.items()}, path)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(text: str, error: Callable[[str], InputError]) -> float:
+    if not _is_number(text):
+        raise error(f"microseconds were expected, but '{text.strip()}' came")
+    return float(text)
+
+
+def _microseconds(times: Mapping[str, float], path: str) -> Mapping[str, int]:
+    for name, time in times.items():
+        if not isfinite(time) or time < 0:
+            raise InputError(f"{path}: {name}: a time that is not negative was expected, but {time:g} µs came")
+    return {name: round(time * PICOSECONDS_PER_MICROSECOND) for name, time in times.items()}
