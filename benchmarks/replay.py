@@ -1,0 +1,35 @@
+"""Replays the TPU compiler's predicted schedules and prints our totals beside the compiler's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from engine.chips.inference import machine_for
+from engine.chips.library import load_chip
+from engine.hlo.predicted import read_predicted_schedule
+from engine.simulate.replay import replay
+
+DATA = Path(__file__).parent.parent / "tests" / "data" / "tpu-compiler"
+
+
+def main(paths: list[str]) -> None:
+    for path in map(Path, paths) if paths else sorted(DATA.glob("*.schedule.txt.gz")):
+        predicted = read_predicted_schedule(path.read_bytes(), str(path))
+        played = replay(predicted, machine_for(predicted.module, load_chip("tpu-v4")))
+        print(
+            f"\n{path.name}: µs by the compiler, by our simulation of its order and costs, and waits in loops included"
+        )
+        for total in played.totals:
+            name = f"{total.computation}{' (runs loops)' if total.runs_loops else ''}"
+            print(_line(name, total.compiler, total.ours, total.whole))
+        for row in played.loops:
+            print(_line(f"{row.loop} × {row.trips}", row.compiler, row.ours, row.whole))
+
+
+def _line(name: str, compiler: int, ours: int, whole: int) -> str:
+    return f"  {name:62s}{compiler / 1e6:12.2f}{ours / 1e6:12.2f} {ours / compiler - 1:8.3%}{whole / 1e6:12.2f}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
