@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from engine.errors import UsageError
+
 MINUS = "−"
 PICOSECONDS = {"ps": 1, "ns": 10**3, "µs": 10**6, "ms": 10**9, "s": 10**12}
 
@@ -72,3 +76,20 @@ def _significant(value: float) -> str:
     if value >= 9.995:
         return f"{value:.1f}"
     return f"{value:.2f}"
+
+
+def parse_bytes(text: str) -> int:
+    """``28GiB``, ``1.5 MB`` or a plain number of bytes. Raises UsageError."""
+    found = _BYTES.fullmatch(text.replace(",", ""))
+    factor = _FACTORS.get(found[2].upper()) if found is not None else None
+    if found is None or factor is None:
+        raise UsageError(f"an amount of memory such as 28GiB was expected, but '{text}' came")
+    return int(float(found[1]) * factor)
+
+
+_BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_FACTORS = {"": 1, "B": 1} | {
+    f"{prefix}{unit}": scale ** (power + 1)
+    for unit, scale in (("B", 1000), ("IB", 1024))
+    for power, prefix in enumerate("KMGT")
+}

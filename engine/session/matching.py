@@ -15,9 +15,13 @@ def shown_in(session: Session, key: str) -> frozenset[int]:
     entry, home = session.entry(key), session.entry(selection.entry)
     if not selection or entry is None or entry.variant is None:
         return frozenset()
-    if home is None or home.variant is None or key == selection.entry:
+    if home is None or home.variant is None:
         return frozenset(selection.instructions)
-    return counterparts(home.variant, entry.variant, selection.instructions)
+    if key != selection.entry:
+        return counterparts(home.variant, entry.variant, selection.instructions)
+    there = entry.variant.program.module.instructions
+    gone = tuple(i for i in selection.instructions if i not in there)
+    return frozenset(i for i in selection.instructions if i in there) | counterparts(entry.variant, entry.variant, gone)
 
 
 def counterparts(source: Variant, target: Variant, instructions: Iterable[int]) -> frozenset[int]:

@@ -46,7 +46,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Instructions by id in the module of one entry; other entries show what came from the same origins."""
+    """Instructions by id in the module of one entry (or, where passes replaced them, in the module as loaded).
+
+    Other entries show what came from the same origins.
+    """
 
     entry: str = ""
     instructions: tuple[int, ...] = ()

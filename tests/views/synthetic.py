@@ -71,10 +71,21 @@ class _Slices:
     def timeline(self, in_flight: Curve, memory: Curve) -> Timeline:
         table = np.array(self.rows, np.int64).reshape(-1, 9)
         table = table[np.lexsort((-table[:, 3], table[:, 2], table[:, 1]))]
-        kinds = (np.int64, np.int16, np.int64, np.int64, np.uint8, np.uint8, np.int64, np.int64, np.int64)
-        columns = [table[:, n].astype(kind) for n, kind in enumerate(kinds)]
-        end = int((table[:, 2] + table[:, 3]).max()) if len(table) else 0
-        return Timeline(*columns, lanes=LANES, in_flight=in_flight, memory=memory, makespan=end)
+        return Timeline(
+            instruction=table[:, 0],
+            lane=table[:, 1].astype(np.int16),
+            start=table[:, 2],
+            duration=table[:, 3],
+            category=table[:, 4].astype(np.uint8),
+            depth=table[:, 5].astype(np.uint8),
+            repeat=table[:, 6],
+            iteration=table[:, 7],
+            waits_for=table[:, 8],
+            lanes=LANES,
+            in_flight=in_flight,
+            memory=memory,
+            makespan=int((table[:, 2] + table[:, 3]).max()) if len(table) else 0,
+        )
 
 
 def variant(
@@ -192,7 +203,9 @@ def _add(
 def timeline_of(module: Module, seed: int, layers: int, *, overlap: bool, loop: bool) -> tuple[Timeline, int]:
     """Slices of the synthetic module, and the time in which it waits."""
     random = np.random.default_rng(seed)
-    slices, transfers, now, exposed = _Slices(), [], 0, 0
+    slices = _Slices()
+    transfers: list[tuple[int, int, int]] = []
+    now = exposed = 0
     for layer in range(layers):
         for half in range(2):
             base = 2000 + layer * 100 + half * 10
@@ -262,12 +275,12 @@ def wide_timeline(count: int, seed: int = 0, lanes: int = 4) -> Timeline:
         if lane == 0:
             category = np.where(random.random(each) < 0.05, int(Category.EXPOSED), category)
         parts.append((np.full(each, lane), start, duration, category))
-    lane, start, duration, category = (np.concatenate(column) for column in zip(*parts, strict=True))
+    lanes_of, start, duration, category = (np.concatenate(column) for column in zip(*parts, strict=True))
     size = len(start)
     time = np.sort(random.integers(0, int(start.max()), max(2, size // 10)))
     return Timeline(
         instruction=np.arange(size) % 1000 + 1,
-        lane=lane.astype(np.int16),
+        lane=lanes_of.astype(np.int16),
         start=start,
         duration=duration,
         category=category.astype(np.uint8),

@@ -10,7 +10,6 @@ from engine.ir.graph import Ints
 from engine.timeline.timeline import LaneKind, Timeline
 from views.timeline.bands import bands_of
 
-
 Intervals = tuple[Ints, Ints]
 """Starts and ends."""
 

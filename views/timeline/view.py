@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import (
     QFontMetrics,
     QKeyEvent,
@@ -215,6 +215,12 @@ class TimelineView(QAbstractScrollArea):
         painter.drawPixmap(0, 0, self._frame)
         paint_overlay(painter, scene, self._full_overlay())
         painter.end()
+
+    def paint_all(self, painter: QPainter) -> None:
+        """Draw everything as shapes, for pictures that can be scaled."""
+        scene = self.scene()
+        paint_frame(painter, scene)
+        paint_overlay(painter, scene, self._full_overlay())
 
     def _full_overlay(self) -> Overlay:
         return replace(
@@ -586,15 +592,13 @@ class TimelineView(QAbstractScrollArea):
         if number is not None:
             self._go(Hit(number, row))
 
-    def hide_lane_at(self, position: QPoint) -> None:
-        """Fold the lane at a point into the idle line; anywhere else, show all lanes again."""
-        found = self._row_at(position.y())
+    def hide_lane_under_mouse(self) -> None:
+        """Fold the lane under the mouse into the idle line, in every variant."""
+        found = self._row_at(self._over.mouse.y()) if self._over.mouse is not None else None
         if found is not None and found[0].lane >= 0:
             self._hidden = self._hidden | {found[0].label}
-        else:
-            self._hidden = frozenset()
-        self._restack(self.session)
-        self.redraw()
+            self._restack(self.session)
+            self.redraw()
 
     def show_all_lanes(self) -> None:
         self._hidden = frozenset()

@@ -1,0 +1,1 @@
+"""Everything that can be done, as one table: menus, shortcuts, palette and the sheet of keys come from it."""

@@ -1,0 +1,244 @@
+"""The table of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from app.actions.action import Action, Scope, always, opened
+from engine.session import edits
+from engine.session.session import Session
+
+if TYPE_CHECKING:
+    from app.explorer import Explorer
+    from views.timeline.view import TimelineView
+
+MENUS = ("File", "Edit", "View", "Plan", "Run", "Help")
+
+
+def _view(act: Callable[[TimelineView], object]) -> Callable[[Explorer], None]:
+    def run(explorer: Explorer) -> None:
+        act(explorer.window.timelines.view)
+
+    return run
+
+
+def _active(explorer: Explorer, label: str, change: Callable[[Session, str], Session]) -> None:
+    session = explorer.store.state
+    explorer.store.become(f"{label} {session.active}", change(session, session.active))
+
+
+def _selected(session: Session) -> bool:
+    return bool(session.selection)
+
+
+def _several(session: Session) -> bool:
+    return len(session.entries) > 1
+
+
+def _timeline(
+    id_: str, title: str, act: Callable[[TimelineView], object], *keys: str, tip: str = "", separated: bool = False
+) -> Action:
+    return Action(id_, title, "View", _view(act), keys, Scope.TIMELINE, opened, tip, separated)
+
+
+FILE = (
+    Action("open", "Open …", "File", lambda e: e.ask_open(), ("Ctrl+O",)),
+    Action("open-sample", "Open a sample", "File", lambda e: e.open_sample()),
+    Action("reload", "Read again", "File", lambda e: e.documents.reload(), ("F5",), enabled=lambda s: bool(s.path)),
+    Action("save", "Save session", "File", lambda e: e.save(), ("Ctrl+S",), enabled=opened, separated=True),
+    Action("save-as", "Save session as …", "File", lambda e: e.ask_save(), ("Ctrl+Shift+S",), enabled=opened),
+    Action(
+        "export-picture",
+        "Save timelines as a picture …",
+        "File",
+        lambda e: e.ask_picture(),
+        ("Ctrl+E",),
+        enabled=opened,
+        tip="PNG at twice the size, or SVG",
+    ),
+    Action(
+        "copy-command",
+        "Copy as command line",
+        "File",
+        lambda e: e.copy_command(),
+        ("Ctrl+Shift+C",),
+        enabled=opened,
+        tip="The command that reports the active variant",
+    ),
+    Action("quit", "Quit", "File", lambda e: e.window.close(), ("Ctrl+Q",), separated=True),
+)
+
+EDIT = (
+    Action("undo", "Undo", "Edit", lambda e: e.undo(), ("Ctrl+Z",)),
+    Action("redo", "Redo", "Edit", lambda e: e.redo(), ("Ctrl+Shift+Z", "Ctrl+Y")),
+    Action(
+        "search",
+        "Find …",
+        "Edit",
+        lambda e: e.window.timelines.search.open_bar(),
+        ("Ctrl+F",),
+        enabled=opened,
+        tip="Name, opcode or regular expression over the whole timeline",
+        separated=True,
+    ),
+    Action(
+        "search-here",
+        "Find in the timelines",
+        "",
+        lambda e: e.window.timelines.search.open_bar(),
+        ("/",),
+        Scope.TIMELINE,
+        opened,
+    ),
+    Action("copy-selection", "Copy names", "Edit", lambda e: e.copy_names(), ("Ctrl+C",), enabled=_selected),
+    Action("palette", "All commands …", "Edit", lambda e: e.show_palette(), ("Ctrl+Shift+P",), separated=True),
+)
+
+VIEW = (
+    _timeline("zoom-in", "Zoom in", lambda v: v.zoom_in(), "W", "+", "=", "Up"),
+    _timeline("zoom-out", "Zoom out", lambda v: v.zoom_out(), "S", "-", "Down"),
+    _timeline("pan-left", "Earlier", lambda v: v.pan_left(), "A", "Left"),
+    _timeline("pan-right", "Later", lambda v: v.pan_right(), "D", "Right"),
+    _timeline("show-all", "Show all", lambda v: v.show_all(), "0"),
+    _timeline(
+        "focus", "Focus the selection", lambda v: v.focus_selection(), "F", tip="Centres it; pressed again, fits it"
+    ),
+    _timeline("next-slice", "Next on the lane", lambda v: v.step_slice(1), ".", separated=True),
+    _timeline("previous-slice", "Previous on the lane", lambda v: v.step_slice(-1), ","),
+    _timeline("to-user", "Follow to a user", lambda v: v.follow_edges(forward=True), "]"),
+    _timeline("to-operand", "Follow to an operand", lambda v: v.follow_edges(forward=False), "["),
+    _timeline(
+        "measure",
+        "Measure the selection",
+        lambda v: v.measure_selection(),
+        "R",
+        tip="Or drag over the lanes",
+        separated=True,
+    ),
+    Action("mark", "Mark", "View", lambda e: e.mark(), ("M",), Scope.TIMELINE, opened),
+    Action("note", "Mark with a note …", "View", lambda e: e.ask_note(), ("Shift+M",), Scope.TIMELINE, opened),
+    _timeline("arrows", "Dependency arrows", lambda v: v.toggle_arrows(), "E", separated=True),
+    _timeline("critical", "Critical path", lambda v: v.toggle_critical(), "C"),
+    _timeline("hide-lane", "Hide the lane under the mouse", lambda v: v.hide_lane_under_mouse(), "H"),
+    _timeline("all-lanes", "Show all lanes", lambda v: v.show_all_lanes(), "Shift+H"),
+    Action("theme", "Light or dark", "View", lambda e: e.toggle_theme(), ("Ctrl+Shift+L",), separated=True),
+    Action("theme-system", "Colours of the system", "View", lambda e: e.set_theme("system")),
+    Action("reset-layout", "Reset layout", "View", lambda e: e.window.reset_layout()),
+)
+
+PLAN = (
+    Action(
+        "duplicate",
+        "Add a variant like this one",
+        "Plan",
+        lambda e: e.duplicate(),
+        ("Ctrl+D",),
+        enabled=opened,
+        tip="A copy of the active variant, to be changed in the plan line",
+    ),
+    Action(
+        "remove",
+        "Remove the variant",
+        "Plan",
+        lambda e: _active(e, "Remove", edits.removed),
+        ("Ctrl+Backspace",),
+        enabled=_several,
+    ),
+    Action("rename", "Name the variant …", "Plan", lambda e: e.ask_name(), ("F2",), enabled=opened),
+    Action(
+        "base",
+        "Compare others with this one",
+        "Plan",
+        lambda e: _active(e, "Compare with", edits.based),
+        ("B",),
+        Scope.TIMELINE,
+        opened,
+    ),
+    Action(
+        "fold",
+        "Fold or open",
+        "Plan",
+        lambda e: _active(e, "Fold or open", edits.folded),
+        ("Z",),
+        Scope.TIMELINE,
+        opened,
+    ),
+    Action(
+        "move-up",
+        "Move up",
+        "Plan",
+        lambda e: _active(e, "Move", lambda s, k: edits.moved(s, k, -1)),
+        ("Alt+Up",),
+        enabled=_several,
+    ),
+    Action(
+        "move-down",
+        "Move down",
+        "Plan",
+        lambda e: _active(e, "Move", lambda s, k: edits.moved(s, k, 1)),
+        ("Alt+Down",),
+        enabled=_several,
+    ),
+    Action(
+        "next-variant",
+        "Next variant",
+        "Plan",
+        lambda e: e.step_variant(1),
+        ("Ctrl+Down",),
+        enabled=_several,
+        separated=True,
+    ),
+    Action(
+        "previous-variant", "Previous variant", "Plan", lambda e: e.step_variant(-1), ("Ctrl+Up",), enabled=_several
+    ),
+    Action(
+        "budget-up",
+        "Larger budget",
+        "Plan",
+        lambda e: e.step_budget(1),
+        ("Ctrl+Right",),
+        enabled=opened,
+        separated=True,
+    ),
+    Action("budget-down", "Smaller budget", "Plan", lambda e: e.step_budget(-1), ("Ctrl+Left",), enabled=opened),
+    Action(
+        "force",
+        "Force the picked collectives",
+        "Plan",
+        lambda e: e.window.collectives.override("force"),
+        enabled=opened,
+        separated=True,
+    ),
+    Action(
+        "forbid",
+        "Forbid the picked collectives",
+        "Plan",
+        lambda e: e.window.collectives.override("forbid"),
+        enabled=opened,
+    ),
+    Action(
+        "gate",
+        "Leave the picked collectives to the gate",
+        "Plan",
+        lambda e: e.window.collectives.override(None),
+        enabled=opened,
+    ),
+)
+
+RUN = (
+    Action(
+        "rerun", "Run again", "Run", lambda e: e.evaluations.retry(e.store.state.active), ("Ctrl+R",), enabled=opened
+    ),
+    Action("cancel-jobs", "Cancel all jobs", "Run", lambda e: e.job_list.cancel_all(), ("Ctrl+.",)),
+    Action("show-log", "Show the log", "Run", lambda e: e.window.show_pane("Log")),
+)
+
+HELP = (
+    Action("keys", "Keys", "Help", lambda e: e.show_keys(), ("?",), Scope.TIMELINE, always),
+    Action("keys-anywhere", "Keys", "", lambda e: e.show_keys(), ("F1",)),
+    Action("guide", "First steps", "Help", lambda e: e.show_guide()),
+    Action("about", "About Lapstrake", "Help", lambda e: e.show_about(), separated=True),
+)
+
+ACTIONS: tuple[Action, ...] = (*FILE, *EDIT, *VIEW, *PLAN, *RUN, *HELP)

@@ -1,0 +1,144 @@
+"""Opening files: read by a job, watched for changes, remembered as recent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from PySide6.QtCore import QFileSystemWatcher, QObject, Signal
+
+from app import work
+from app.evaluations import Evaluations
+from app.jobs import Jobs
+from app.settings import Settings
+from engine import worker
+from engine.control import Cancelled
+from engine.errors import InputError, LapstrakeError
+from engine.hlo import complaints
+from engine.hlo.decoding import HloText, decode
+from engine.hlo.reading import read_bytes
+from engine.ir.module import Module
+from engine.session import edits
+from engine.session.plan import AS_LOADED, BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan
+from engine.session.session import Session
+from engine.session.store import Store
+
+DEADLINE = 300.0
+"""Seconds after which reading a file is given up."""
+
+
+class Documents(QObject):
+    """What is open, and how it came to be."""
+
+    changed_on_disk = Signal(str)
+
+    def __init__(
+        self,
+        store: Store[Session],
+        jobs: Jobs,
+        evaluations: Evaluations,
+        settings: Settings,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._jobs = jobs
+        self._evaluations = evaluations
+        self._settings = settings
+        self._watcher = QFileSystemWatcher(self)
+        self._watcher.fileChanged.connect(self._file_changed)
+        self._job = 0
+        self.module: Module | None = None
+
+    def open(self, path: str, session: Session | None = None) -> None:
+        """Read a module and show it under the default plans, or under those of a saved `session` about it."""
+        self._jobs.cancel(self._job)
+        self._evaluations.set_module(None)
+        self.module = None
+        self._watch(path)
+        self._store.reset(session or edits.opened(path, default_entries(), self._machine()))
+        self._store.settle(reading=True, problem="")
+        try:
+            data = read_bytes(path)
+        except LapstrakeError as error:
+            self._failed(path)(error)
+            return
+        self._job = self._jobs.start(
+            f"reading {Path(path).name}",
+            "engine.hlo.reading:read_in_worker",
+            data,
+            path,
+            done=self._read(path),
+            failed=self._failed(path, data),
+            deadline=DEADLINE,
+        )
+
+    def reload(self) -> None:
+        """Read the open file again; plans, marks and what is active stay."""
+        session = self._store.state
+        if session.path:
+            self.open(session.path, fresh(session))
+
+    def _machine(self) -> MachineSpec:
+        entry = self._store.state.active_entry
+        return MachineSpec(entry.machine.chip) if entry is not None else MachineSpec()
+
+    def _read(self, path: str) -> Callable[[Module], None]:
+        def arrived(module: Module) -> None:
+            self.module = module
+            self._settings.remember(str(Path(path).absolute()))
+            self._store.settle(reading=False, problem="", facts=work.facts_of(module))
+            self._evaluations.set_module(module)
+
+        return arrived
+
+    def _failed(self, path: str, data: bytes = b"") -> Callable[[LapstrakeError], None]:
+        def failed(error: LapstrakeError) -> None:
+            if self._store.state.path != path:
+                return
+            if isinstance(error, Cancelled):
+                self._store.reset(Session())
+                return
+            self._store.settle(reading=False, problem=str(_explained(error, path, data)))
+
+        return failed
+
+    def _watch(self, path: str) -> None:
+        if self._watcher.files():
+            self._watcher.removePaths(self._watcher.files())
+        if Path(path).is_file():
+            self._watcher.addPath(path)
+
+    def _file_changed(self, path: str) -> None:
+        # Editors replace files: the new one must be watched again.
+        if Path(path).is_file() and path not in self._watcher.files():
+            self._watcher.addPath(path)
+        if path == self._store.state.path:
+            self.changed_on_disk.emit(path)
+
+
+def default_entries() -> Iterable[tuple[str, Plan]]:
+    """The module as loaded, and decomposed under each scheduler that is shown by default."""
+    yield "as loaded", AS_LOADED
+    for scheduler in DEFAULT_SCHEDULERS:
+        if scheduler != "memory":
+            yield f"decomposed, {scheduler}", Plan(BEST_PASSES, scheduler)
+
+
+def fresh(session: Session) -> Session:
+    """`session` without results: they are computed anew."""
+    from dataclasses import replace
+
+    entries = tuple(replace(entry, variant=None, error="") for entry in session.entries)
+    return replace(session, entries=entries, facts=None, problem="", reading=True)
+
+
+def _explained(error: LapstrakeError, path: str, data: bytes) -> LapstrakeError:
+    """The death of the reading process as an error about the file."""
+    if isinstance(error, worker.TimedOut):
+        return InputError(f"{path}: XLA did not finish reading it within {DEADLINE:g} s")
+    if not isinstance(error, worker.Died):
+        return error
+    content = decode(data, path)
+    text = content.text if isinstance(content, HloText) else ""
+    return complaints.explain_death(error.said or str(error), text, path)

@@ -1,0 +1,149 @@
+"""Keeps results up to date: whatever the session asks for and does not have is computed by a job.
+
+Jobs follow from the session, never from the control that changed it: undo, a restored session and a slider all lead
+here the same way.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, QTimer
+
+from app.jobs import Jobs
+from engine.control import Cancelled
+from engine.errors import LapstrakeError
+from engine.ir.module import Module
+from engine.session import edits
+from engine.session.plan import MachineSpec, Plan
+from engine.session.session import Entry, Session
+from engine.session.store import Store
+from engine.session.variant import Variant
+
+KEPT = 128
+"""Results that are kept, so that undo and going back and forth on a slider are at once."""
+
+Asked = tuple[MachineSpec, Plan]
+
+
+@dataclass(frozen=True)
+class _Running:
+    job: int
+    asked: Asked
+
+
+class Evaluations(QObject):
+    """Starts and cancels evaluation jobs as the session changes."""
+
+    def __init__(self, store: Store[Session], jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._jobs = jobs
+        self._module: Module | None = None
+        self._running: dict[str, _Running] = {}
+        self._results: OrderedDict[Asked, Variant] = OrderedDict()
+        self._refused: set[tuple[str, Asked]] = set()
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(0)
+        self._soon.timeout.connect(self._catch_up)
+        self._stop = store.subscribe(self._session_changed)
+
+    def close(self) -> None:
+        self._stop()
+        self._soon.stop()
+
+    def set_module(self, module: Module | None) -> None:
+        """Another file: results of the old one are of no use."""
+        for running in self._running.values():
+            self._jobs.cancel(running.job)
+        self._running.clear()
+        self._results.clear()
+        self._refused.clear()
+        self._module = module
+        self._soon.start()
+
+    def retry(self, key: str) -> None:
+        """Compute an entry again although it failed or was cancelled."""
+        self._refused = {(k, asked) for k, asked in self._refused if k != key}
+        self._store.settle(entries=edits.failed(self._store.state, key, "").entries)
+        self._soon.start()
+
+    def remember(self, variant: Variant) -> None:
+        """Keep a result that came another way, so that asking for it is at once."""
+        asked = (variant.machine, variant.plan)
+        self._results[asked] = variant
+        self._results.move_to_end(asked)
+        while len(self._results) > KEPT:
+            self._results.popitem(last=False)
+
+    def known(self, asked: Asked) -> Variant | None:
+        return self._results.get(asked)
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if "entries" in changed:
+            self._soon.start()
+
+    def _catch_up(self) -> None:
+        module = self._module
+        if module is None:
+            return
+        session = self._store.state
+        keys = {entry.key for entry in session.entries}
+        for key in [k for k in self._running if k not in keys]:
+            self._jobs.cancel(self._running.pop(key).job)
+        # The active entry first: it is the one that is being looked at.
+        for entry in sorted(session.entries, key=lambda e: e.key != session.active):
+            self._ensure(module, entry)
+
+    def _ensure(self, module: Module, entry: Entry) -> None:
+        asked = (entry.machine, entry.plan)
+        running = self._running.get(entry.key)
+        if running is not None and (running.asked != asked or not entry.pending):
+            self._jobs.cancel(running.job)
+            del self._running[entry.key]
+            running = None
+        if running is not None or not entry.pending or (entry.key, asked) in self._refused:
+            return
+        known = self._results.get(asked)
+        if known is not None:
+            self._results.move_to_end(asked)
+            self._store.settle(entries=edits.arrived(self._store.state, entry.key, known).entries)
+            return
+        job = self._jobs.start(
+            f"planning {entry.key}",
+            "app.work:evaluate",
+            module,
+            entry.machine,
+            entry.plan,
+            entry.name,
+            done=self._arrival(entry.key),
+            failed=self._failure(entry.key, asked),
+            entry=entry.key,
+        )
+        self._running[entry.key] = _Running(job, asked)
+
+    def _arrival(self, key: str) -> Callable[[Variant], None]:
+        def arrived(variant: Variant) -> None:
+            asked = (variant.machine, variant.plan)
+            self.remember(variant)
+            running = self._running.get(key)
+            if running is not None and running.asked == asked:
+                del self._running[key]
+            self._store.settle(entries=edits.arrived(self._store.state, key, variant).entries)
+
+        return arrived
+
+    def _failure(self, key: str, asked: Asked) -> Callable[[LapstrakeError], None]:
+        def failed(error: LapstrakeError) -> None:
+            running = self._running.get(key)
+            if running is None or running.asked != asked:
+                return
+            del self._running[key]
+            self._refused.add((key, asked))
+            said = "Cancelled. Run → Run again computes it after all." if isinstance(error, Cancelled) else str(error)
+            self._store.settle(entries=edits.failed(self._store.state, key, said).entries)
+
+        return failed

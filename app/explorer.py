@@ -1,0 +1,271 @@
+"""The application behind the window: holds the store, starts jobs, and does what the actions say."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QMessageBox
+
+from app.actions import menus
+from app.actions.action import Scope
+from app.actions.table import ACTIONS
+from app.documents import Documents
+from app.evaluations import Evaluations
+from app.jobs import Jobs
+from app.settings import Settings
+from engine import worker
+from engine.session import edits
+from engine.session.session import TRANSIENT, Entry, Session
+from engine.session.store import Store
+from views.key_sheet import KeySheet
+from views.main_window import MainWindow
+from views.palette import CommandPalette
+from views.pictures import save_picture
+from views.plan.plan_line import MOST_IN_FLIGHT
+from views.ports import JobState
+from views.theme import DARK, Theme, chosen_theme, palette_of
+
+SAMPLE = "mlp_fig3.hlo"
+_FILTER = "HLO (*.hlo *.txt *.pb *.hlo.pb *.mlir *.mlirbc *.gz *.lapstrake);;All files (*)"
+
+
+class Explorer(QObject):
+    """Implements `views.ports.Host`, and what the table of actions calls."""
+
+    def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.settings = settings
+        self.store: Store[Session] = Store(Session(), TRANSIENT)
+        self.job_list = Jobs(self)
+        self.evaluations = Evaluations(self.store, self.job_list, self)
+        self.documents = Documents(self.store, self.job_list, self.evaluations, settings, self)
+        self._theme = chosen_theme(settings.theme)
+        self._watchers: list[Callable[[], None]] = []
+        self.job_list.changed.connect(self._jobs_changed)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
+        QApplication.setPalette(palette_of(self._theme))
+        self.window = MainWindow(self)
+        self.actions: Mapping[str, QAction] = menus.install(self)
+        self._stop = self.store.subscribe(lambda session, changed: self._retitle())
+        self._retitle()
+        self.documents.changed_on_disk.connect(self._changed_on_disk)
+
+    # views.ports.Host
+
+    @property
+    def theme(self) -> Theme:
+        return self._theme
+
+    def jobs(self) -> tuple[JobState, ...]:
+        return self.job_list.states()
+
+    def watch_jobs(self, listener: Callable[[], None]) -> Callable[[], None]:
+        self._watchers.append(listener)
+
+        def stop() -> None:
+            if listener in self._watchers:
+                self._watchers.remove(listener)
+
+        return stop
+
+    def cancel(self, job: int) -> None:
+        self.job_list.cancel(job)
+
+    def perform(self, action: str) -> None:
+        if action == "leave":
+            self.leave()
+        else:
+            self.actions[action].trigger()
+
+    def keys_of(self, action: str) -> str:
+        return self.actions[action].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+
+    def recent(self) -> tuple[str, ...]:
+        return self.settings.recent
+
+    def open(self, path: str) -> None:
+        self.documents.open(path)
+
+    # Files
+
+    def show(self) -> None:
+        """Show the window where and as it was."""
+        geometry = self.settings.geometry
+        if geometry is not None:
+            self.window.restoreGeometry(geometry)
+        self.window.arrange(self.settings.layout)
+        self.window.show()
+
+    def warm(self) -> None:
+        """Start a worker before the first job asks for one."""
+        if not self.store.state.path:
+            worker.start("app.work:warm")
+
+    def leave(self) -> None:
+        """Keep what is remembered; end every job."""
+        self.settings.geometry = self.window.saveGeometry()
+        self.settings.layout = self.window.layout_state()
+        self.settings.sync()
+        self.evaluations.close()
+        self.job_list.close()
+
+    def ask_open(self) -> None:
+        folder = str(Path(self.store.state.path).parent) if self.store.state.path else ""
+        path, _ = QFileDialog.getOpenFileName(self.window, "Open a module", folder, _FILTER)
+        if path:
+            self.open(path)
+
+    def open_sample(self) -> None:
+        self.open(str(Path(str(files("app"))).parent / "samples" / SAMPLE))
+
+    def ask_picture(self) -> None:
+        name = f"{Path(self.store.state.path).stem}.png"
+        path, _ = QFileDialog.getSaveFileName(self.window, "Save timelines", name, "Pictures (*.png *.svg)")
+        if path:
+            self._said(save_picture(self.window.timelines.view, path))
+
+    def save(self) -> None:
+        raise NotImplementedError
+
+    def ask_save(self) -> None:
+        raise NotImplementedError
+
+    def _changed_on_disk(self, path: str) -> None:
+        keys = self.keys_of("reload")
+        self.window.statusBar().showMessage(f"{Path(path).name} has changed on disk: {keys} reads it again")
+
+    def _said(self, trouble: str) -> None:
+        if trouble:
+            self.window.statusBar().showMessage(trouble)
+
+    # Editing
+
+    def undo(self) -> None:
+        self.store.undo()
+
+    def redo(self) -> None:
+        self.store.redo()
+
+    def duplicate(self) -> None:
+        entry = self.store.state.active_entry
+        if entry is not None:
+            self.store.become(f"Add a variant like {entry.key}", edits.added(self.store.state, entry.plan))
+
+    def ask_name(self) -> None:
+        entry = self.store.state.active_entry
+        if entry is None:
+            return
+        name, accepted = QInputDialog.getText(self.window, "Name", f"Name of variant {entry.key}:", text=entry.title)
+        if accepted:
+            self.store.become(f"Name {entry.key}", edits.renamed(self.store.state, entry.key, name))
+
+    def mark(self) -> None:
+        time = self.window.timelines.view.mark_time()
+        self.store.become("Mark", edits.marked(self.store.state, time))
+
+    def ask_note(self) -> None:
+        time = self.window.timelines.view.mark_time()
+        note, accepted = QInputDialog.getText(self.window, "Mark", "Note at this moment:")
+        if accepted:
+            self.store.become("Note", edits.marked(self.store.state, time, note))
+
+    def step_variant(self, by: int) -> None:
+        session = self.store.state
+        keys = [entry.key for entry in session.entries]
+        if session.active in keys:
+            key = keys[(keys.index(session.active) + by) % len(keys)]
+            self.store.become(f"Activate {key}", edits.activated(session, key))
+
+    def step_budget(self, by: int) -> None:
+        slider = self.window.plan_line.budget
+        slider.setValue(max(1, min(MOST_IN_FLIGHT, slider.value() + by)))
+
+    def copy_names(self) -> None:
+        session = self.store.state
+        entry = session.entry(session.selection.entry)
+        if entry is not None and entry.variant is not None:
+            found = entry.variant.program.module.instructions
+            names = [found[i].name for i in session.selection.instructions if i in found]
+            QGuiApplication.clipboard().setText("\n".join(names))
+
+    def copy_command(self) -> None:
+        session = self.store.state
+        entry = session.active_entry
+        if entry is not None:
+            command = command_line(session.path, entry)
+            QGuiApplication.clipboard().setText(command)
+            self.window.statusBar().showMessage(f"copied: {command}", 8000)
+
+    # Looks and help
+
+    def set_theme(self, choice: str) -> None:
+        self.settings.theme = choice
+        self._retheme()
+
+    def toggle_theme(self) -> None:
+        self.set_theme("light" if self._theme is DARK else "dark")
+
+    def _retheme(self) -> None:
+        theme = chosen_theme(self.settings.theme)
+        if theme is not self._theme:
+            self._theme = theme
+            QApplication.setPalette(palette_of(theme))
+
+    def show_palette(self) -> None:
+        shown = [self.actions[action.id] for action in ACTIONS if action.menu]
+        CommandPalette(shown, self.window).open_over(self.window)
+
+    def show_keys(self) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for action in ACTIONS:
+            if action.keys and action.menu:
+                where = f"{action.menu}, {action.scope}" if action.scope == Scope.TIMELINE else action.menu
+                keys = "  ".join(
+                    QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in action.keys
+                )
+                groups.setdefault(where, []).append((action.title, keys))
+        KeySheet(groups, self.window).show()
+
+    def show_guide(self) -> None:
+        raise NotImplementedError
+
+    def show_about(self) -> None:
+        box = QMessageBox(self.window)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle("About Lapstrake")
+        box.setText(f"Lapstrake {version('lapstrake')}")
+        box.setInformativeText(
+            "Decompose, schedule and see the collectives of an XLA job overlap with its einsums.\n"
+            "Apache-2.0. Icons: Lucide, ISC."
+        )
+        box.setModal(False)
+        box.show()
+
+    def _retitle(self) -> None:
+        menus.retitle_history(self.actions, self.store.undo_label, self.store.redo_label)
+
+    def _jobs_changed(self) -> None:
+        for listener in tuple(self._watchers):
+            listener()
+
+
+def command_line(path: str, entry: Entry) -> str:
+    """The command that reports an entry's plan."""
+    plan, machine = entry.plan, entry.machine
+    words = ["lapstrake", "report", path, "--chip", machine.chip]
+    if machine.topology:
+        words += ["--topology", machine.topology]
+    if machine.mesh:
+        words += ["--mesh", machine.mesh]
+    words += ["--passes", plan.passes, "--scheduler", plan.scheduler]
+    if plan.budget is not None:
+        words += ["--budget", str(plan.budget)]
+    if plan.memory_cap is not None:
+        words += ["--memory-cap", str(plan.memory_cap)]
+    return shlex.join(words)

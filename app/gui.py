@@ -1,0 +1,27 @@
+"""Starts the window. Everything heavy is imported here or later, never by the command line."""
+
+from __future__ import annotations
+
+import sys
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.settings import Settings
+
+
+def run(path: str | None, settings: Settings | None = None) -> int:
+    """Open the explorer, on the file at `path` if one is given. Returns when the window is closed."""
+    application = QApplication.instance() or QApplication(sys.argv[:1])
+    application.setApplicationName("lapstrake")
+    from app.explorer import Explorer  # late: the application object must exist before pixmaps do
+
+    explorer = Explorer(settings or Settings())
+    explorer.show()
+    if path is not None:
+        explorer.documents.open(path)
+    # The first job should not wait for a process to start and import.
+    QTimer.singleShot(0, explorer.warm)
+    code = application.exec()
+    explorer.leave()
+    return code

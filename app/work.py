@@ -1,0 +1,66 @@
+"""What the window's jobs run in their worker processes. Nothing here imports Qt."""
+
+from __future__ import annotations
+
+from engine.control import Control
+from engine.ir.module import Module
+from engine.session.evaluation import Evaluator
+from engine.session.plan import MachineSpec, Plan
+from engine.session.session import Facts
+from engine.session.variant import Variant
+
+_KEPT = 4
+_evaluators: dict[tuple[str, MachineSpec], Evaluator] = {}
+
+
+def warm(*, control: Control) -> None:
+    """Import what every other job needs, so that the first one does not wait for it."""
+    from engine.hlo import xla
+
+    _ = (control, xla)
+
+
+def evaluate(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
+    """The variant that a plan makes. Evaluators are kept: plans that share passes share their work."""
+    return _evaluator(module, spec).evaluate(plan, name, control)
+
+
+def evaluate_all(
+    module: Module, spec: MachineSpec, plans: tuple[Plan, ...], *, control: Control
+) -> tuple[Variant | str, ...]:
+    """Variants of several plans; where one has none, the reason in its place."""
+    from engine.control import Cancelled
+    from engine.errors import LapstrakeError
+
+    found: list[Variant | str] = []
+    for number, plan in enumerate(plans):
+        part = control.part(number / len(plans), (number + 1) / len(plans))
+        try:
+            found.append(evaluate(module, spec, plan, "", control=part))
+        except Cancelled:
+            raise
+        except LapstrakeError as error:
+            found.append(str(error))
+    return tuple(found)
+
+
+def facts_of(module: Module) -> Facts:
+    """What is said about a module as loaded."""
+    return Facts(
+        name=module.name,
+        instructions=sum(len(c.instructions) for c in module.proto.computations),
+        computations=len(module.proto.computations),
+        partitions=module.header.devices,
+        scheduled=module.is_scheduled,
+        sha256=module.source.sha256 if module.source is not None else "",
+        notes=module.notes,
+    )
+
+
+def _evaluator(module: Module, spec: MachineSpec) -> Evaluator:
+    key = (module.source.sha256 if module.source is not None else module.name, spec)
+    if key not in _evaluators:
+        while len(_evaluators) >= _KEPT:
+            del _evaluators[next(iter(_evaluators))]
+        _evaluators[key] = Evaluator(module, spec)
+    return _evaluators[key]

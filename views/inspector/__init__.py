@@ -1,0 +1,1 @@
+"""Everything known about the selected instruction."""

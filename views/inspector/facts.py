@@ -1,0 +1,190 @@
+"""What the inspector says about an instruction, gathered from variants without Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cost.costs import Origin
+from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir import shapes
+from engine.passes.candidate import Candidate
+from engine.session.matching import shown_in
+from engine.session.session import Session
+from engine.session.variant import Variant
+from engine.timeline.timeline import Category
+from views.quantities import time_text
+from views.timeline.arrows import arrows_of, graph_of
+from views.timeline.scene import rows_of
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one execution costs, in picoseconds, and who says so."""
+
+    compute: int
+    transfer: int
+    flops: int
+    hbm_bytes: int
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """One row of the table over variants. Picoseconds."""
+
+    key: str
+    start: int
+    end: int
+    slack: int | None
+    """How much later it could end before what uses it is late; None where nothing that takes time does."""
+    exposed: int
+    """Time in which compute waits for it, iterations that are not drawn included."""
+    parts: int
+    """How many instructions stand for it in this variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    instruction: int
+    name: str
+
+
+def selected_instruction(session: Session) -> tuple[Variant, HloInstructionProto] | None:
+    """The last selected instruction, in the variant that has it: the selection's own, or any."""
+    selection = session.selection
+    if not selection:
+        return None
+    wanted = selection.instructions[-1]
+    entries = [session.entry(selection.entry), session.active_entry, session.base_entry, *session.entries]
+    for entry in entries:
+        if entry is not None and entry.variant is not None:
+            found = entry.variant.program.module.instructions.get(wanted)
+            if found is not None:
+                return entry.variant, found
+    return None
+
+
+def price_of(variant: Variant, instruction: int) -> Price | None:
+    """None for instructions that are part of another one's cost."""
+    place = graph_of(variant, instruction)
+    if place is None:
+        return None
+    graph, node = place
+    costs = variant.program.costs[graph.computation]
+    return Price(
+        int(costs.compute[node]),
+        int(costs.transfer[node]),
+        int(costs.flops[node]),
+        int(costs.hbm_bytes[node]),
+        Origin(int(costs.origin[node])),
+    )
+
+
+def times_of(session: Session) -> tuple[Times, ...]:
+    """When the selection runs in each entry that has it."""
+    found = []
+    for entry in session.entries:
+        if entry.variant is None:
+            continue
+        ids = shown_in(session, entry.key)
+        rows = rows_of(entry.variant.timeline, ids)
+        timeline = entry.variant.timeline
+        ran = rows[timeline.category[rows] != Category.EXPOSED]
+        if not len(ran):
+            continue
+        start = timeline.start[ran]
+        end = start + timeline.duration[ran]
+        found.append(
+            Times(
+                entry.key,
+                int(start.min()),
+                int(end.max()),
+                _slack(entry.variant, int(ran[int(np.argmax(end))])),
+                exposed_by(entry.variant, ids),
+                len(np.unique(timeline.instruction[ran])),
+            )
+        )
+    return tuple(found)
+
+
+def exposed_by(variant: Variant, instructions: frozenset[int]) -> int:
+    """Time in which compute waits for these instructions, as far as it is drawn."""
+    timeline = variant.timeline
+    if not instructions:
+        return 0
+    gaps = timeline.category == Category.EXPOSED
+    waited = np.isin(timeline.waits_for, np.fromiter(instructions, np.int64, len(instructions)))
+    return int(timeline.duration[gaps & waited].sum())
+
+
+def _slack(variant: Variant, row: int) -> int | None:
+    timeline = variant.timeline
+    end = int(timeline.start[row] + timeline.duration[row])
+    users = [int(timeline.start[user]) for producer, user in arrows_of(variant, row, operands=False) if producer == row]
+    later = [start - end for start in users if start >= end]
+    return min(later) if later else None
+
+
+def candidate_of(session: Session, instruction: HloInstructionProto) -> Candidate | None:
+    """The verdict about a collective, whether it is selected itself or an einsum or permute made from it."""
+    ids = {instruction.id}
+    for entry in session.entries:
+        if entry.variant is not None:
+            ids.update(entry.variant.program.module.origins_of(instruction.id))
+    for judge in (session.active_entry, *session.entries):
+        for candidate in judge.variant.candidates if judge is not None and judge.variant is not None else ():
+            if candidate.collective in ids:
+                return candidate
+    return None
+
+
+def links_of(variant: Variant, instruction: HloInstructionProto, *, users: bool) -> Sequence[Link]:
+    """Operands or users, as they stand in the module."""
+    instructions = variant.program.module.instructions
+    if not users:
+        ids = list(dict.fromkeys(instruction.operand_ids))
+    else:
+        place = graph_of(variant, instruction.id)
+        ids = [int(place[0].ids[n]) for n in place[0].users.of(place[1])] if place is not None else []
+    return [Link(i, instructions[i].name) for i in ids if i in instructions]
+
+
+def shape_text(instruction: HloInstructionProto) -> str:
+    return shapes.text(instruction.shape)
+
+
+def why_exposed(session: Session) -> tuple[str, ...]:
+    """One sentence for each variant in which compute waits for the selection."""
+    sentences = []
+    for entry in session.entries:
+        if entry.variant is None:
+            continue
+        ids = shown_in(session, entry.key)
+        waited = exposed_by(entry.variant, ids)
+        if waited:
+            sentences.append(f"{entry.key}: {_sentence(entry.variant, ids, waited)}")
+    return tuple(sentences)
+
+
+def _sentence(variant: Variant, ids: frozenset[int], waited: int) -> str:
+    timeline = variant.timeline
+    gaps = np.flatnonzero(
+        (timeline.category == Category.EXPOSED) & np.isin(timeline.waits_for, np.fromiter(ids, np.int64, len(ids)))
+    )
+    longest = int(gaps[np.argmax(timeline.duration[gaps])])
+    start, stop = int(timeline.start[longest]), int(timeline.start[longest] + timeline.duration[longest])
+    waiter = variant.program.module.instructions.get(int(timeline.instruction[longest]))
+    name = waiter.name if waiter is not None else "the next instruction"
+    rows = rows_of(timeline, (int(timeline.waits_for[longest]),))
+    rows = rows[(timeline.category[rows] != Category.EXPOSED) & (timeline.start[rows] < stop)]
+    text = f"compute waits {time_text(waited)} in all; longest before {name}"
+    if len(rows):
+        begun = int(timeline.start[rows].max())
+        if begun >= start:
+            return f"{text}: the transfer begins only when compute is idle, nothing independent runs beside it"
+        hidden = start - begun
+        return f"{text}: it starts {time_text(hidden)} before, and takes {time_text(stop - begun)}"
+    return text

@@ -1,0 +1,217 @@
+"""The pane at the right: the selected instruction, or the active variant where nothing is selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.session import edits
+from engine.session.session import Session
+from engine.session.variant import Variant
+from views.inspector.facts import (
+    candidate_of,
+    links_of,
+    price_of,
+    selected_instruction,
+    shape_text,
+    times_of,
+    why_exposed,
+)
+from views.inspector.gate_bars import GateBars
+from views.ports import Host, follow
+from views.quantities import bytes_text, count_text, exact_time_text, time_text
+from views.theme import GRID
+from views.timeline.paint_header import SOURCES
+
+_MOST_LINKS = 12
+
+
+class Inspector(QScrollArea):
+    """Sections of text with links, and the gate's bars."""
+
+    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._host = host
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Inspector")
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(3 * GRID, 2 * GRID, 3 * GRID, 3 * GRID)
+        layout.setSpacing(2 * GRID)
+        self.above = _text()
+        self.bars = GateBars(host)
+        self.below = _text()
+        for label in (self.above, self.below):
+            label.linkActivated.connect(self._followed)
+        layout.addWidget(self.above)
+        layout.addWidget(self.bars)
+        layout.addWidget(self.below)
+        layout.addStretch(1)
+        self.setWidget(content)
+        follow(self, host.store, self._session_changed)
+        self._session_changed(host.store.state, frozenset({"selection"}))
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return QSize(66 * GRID, 100 * GRID)
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if not changed & {"selection", "entries", "active", "base", "path", "facts"}:
+            return
+        found = selected_instruction(session)
+        if found is None:
+            self.bars.set_terms(None)
+            self.above.setText(_about_variant(session))
+            self.below.setText("")
+            return
+        variant, instruction = found
+        candidate = candidate_of(session, instruction)
+        muted = self._host.theme.muted
+        self.above.setText(
+            "".join((_title(instruction, muted), _costs(variant, instruction, muted), _verdict(session, instruction)))
+        )
+        self.bars.set_terms(candidate.gate if candidate is not None else None)
+        parts = (
+            _times(session, muted),
+            _why(session),
+            _links(variant, instruction, muted),
+            _origin(instruction, muted),
+        )
+        self.below.setText("".join(parts))
+
+    def _followed(self, target: str) -> None:
+        session = self._host.store.state
+        found = selected_instruction(session)
+        kind, _, number = target.partition(":")
+        if kind == "instruction" and found is not None:
+            key = next((e.key for e in session.entries if e.variant is found[0]), session.active)
+            self._host.store.become("Select", edits.selected(session, key, (int(number),)))
+
+
+def _text() -> QLabel:
+    made = QLabel()
+    made.setTextFormat(Qt.TextFormat.RichText)
+    made.setWordWrap(True)
+    made.setAlignment(Qt.AlignmentFlag.AlignTop)
+    made.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextBrowserInteraction | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    )
+    made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+    return made
+
+
+def _section(title: str, body: str) -> str:
+    return f"<p style='margin-top:10px; margin-bottom:2px'><b>{escape(title)}</b></p>{body}" if body else ""
+
+
+def _table(rows: Iterable[Sequence[str]], muted: str) -> str:
+    """Rows of (caption, value); values are HTML."""
+    cells = "".join(
+        f"<tr><td style='color:{muted}; padding-right:8px'>{escape(name)}</td><td>{value}</td></tr>"
+        for name, value in rows
+        if value
+    )
+    return f"<table cellspacing=0 cellpadding=1>{cells}</table>"
+
+
+def _title(instruction: HloInstructionProto, muted: str) -> str:
+    name = escape(instruction.name).replace("-", "-\u200b").replace(".", "\u200b.")
+    opcode = f"<span style='color:{muted}'>{escape(instruction.opcode)}</span>"
+    return f"<p style='margin:0'><b style='font-size:large'>{name}</b><br>{opcode}</p>"
+
+
+def _costs(variant: Variant, instruction: HloInstructionProto, muted: str) -> str:
+    price = price_of(variant, instruction.id)
+    rows = [("shape", escape(shape_text(instruction)).replace(",", ",\u200b"))]
+    if price is not None:
+        source = f" <span style='color:{muted}'>{SOURCES[price.origin]}</span>" if SOURCES[price.origin] else ""
+        rows.append(("compute", time_text(price.compute) + source if price.compute else ""))
+        rows.append(("transfer", time_text(price.transfer) + source if price.transfer else ""))
+        rows.append(("flops", count_text(price.flops) if price.flops else ""))
+        rows.append(("HBM traffic", bytes_text(price.hbm_bytes) if price.hbm_bytes else ""))
+    return _table(rows, muted)
+
+
+def _verdict(session: Session, instruction: HloInstructionProto) -> str:
+    candidate = candidate_of(session, instruction)
+    if candidate is None:
+        return ""
+    case = f"{candidate.case}, " if candidate.case else ""
+    mark = "● decomposed" if candidate.chosen else "○ left as it is"
+    form = f" ({escape(candidate.variant)})" if candidate.variant else ""
+    trips = f", runs {candidate.trips:,} times" if candidate.trips > 1 else ""
+    head = f"{mark}{form}<br>{escape(candidate.kind)}: {case}N = {candidate.group_size}{trips}"
+    return _section("Verdict", f"<p style='margin:0'>{head}<br>{escape(candidate.reason)}</p>")
+
+
+def _times(session: Session, muted: str) -> str:
+    rows = times_of(session)
+    if not rows:
+        return ""
+    head = "".join(
+        f"<td align=right style='color:{muted}; padding-left:8px'>{h}</td>"
+        for h in ("start", "end", "slack", "exposed")
+    )
+    body = ""
+    for row in rows:
+        slack = time_text(row.slack) if row.slack is not None else "–"
+        values = (time_text(row.start), time_text(row.end), slack, time_text(row.exposed) if row.exposed else "–")
+        cells = "".join(f"<td align=right style='padding-left:8px'>{v.replace(' ', '&nbsp;')}</td>" for v in values)
+        parts = f"<span style='color:{muted}'>&nbsp;×{row.parts}</span>" if row.parts > 1 else ""
+        body += f"<tr><td><b>{escape(row.key)}</b>{parts}</td>{cells}</tr>"
+    return _section("In each variant", f"<table cellspacing=0 cellpadding=1><tr><td></td>{head}</tr>{body}</table>")
+
+
+def _why(session: Session) -> str:
+    sentences = why_exposed(session)
+    return _section("Why exposed", "".join(f"<p style='margin:0'>{escape(s)}</p>" for s in sentences))
+
+
+def _links(variant: Variant, instruction: HloInstructionProto, muted: str) -> str:
+    parts = ""
+    for title, users in (("Operands", False), ("Users", True)):
+        links = links_of(variant, instruction, users=users)
+        shown = ", ".join(
+            f"<a href='instruction:{link.instruction}'>{escape(link.name)}</a>" for link in links[:_MOST_LINKS]
+        )
+        more = f" <span style='color:{muted}'>and {len(links) - _MOST_LINKS} more</span>"
+        body = shown + (more if len(links) > _MOST_LINKS else "")
+        parts += _section(title, f"<p style='margin:0'>{body}</p>" if body else "")
+    return parts
+
+
+def _origin(instruction: HloInstructionProto, muted: str) -> str:
+    meta = instruction.metadata
+    place = f"{meta.source_file}:{meta.source_line}" if meta.source_file else ""
+    rows = [("op_name", escape(meta.op_name).replace("/", "/\u200b")), ("line", escape(place).replace("/", "/\u200b"))]
+    return _section("Source", _table(rows, muted) if meta.op_name or place else "")
+
+
+def _about_variant(session: Session) -> str:
+    entry = session.active_entry
+    if entry is None or entry.variant is None:
+        return "<p>Select an instruction to see what it is, what it costs and why it waits.</p>" if session.path else ""
+    variant = entry.variant
+    metrics = variant.metrics
+    rows = [
+        ("makespan", exact_time_text(metrics.makespan)),
+        ("lower bound", time_text(metrics.lower_bound)),
+        ("compute", time_text(metrics.compute)),
+        ("communication", time_text(metrics.comm)),
+        ("exposed", time_text(metrics.exposed)),
+        ("overlapped", f"{metrics.overlap_fraction:.0%}"),
+        ("peak memory", bytes_text(metrics.peak_memory)),
+        ("most in flight", str(metrics.max_in_flight)),
+        ("FLOPS used", f"{metrics.flops_utilization:.0%}"),
+        ("times from", SOURCES[variant.source]),
+    ]
+    facts = session.facts
+    notes = (*(facts.notes if facts is not None else ()), *variant.notes)
+    listed = "".join(f"<p style='margin:0 0 4px 0'>{escape(note)}</p>" for note in dict.fromkeys(notes))
+    title = f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {escape(entry.title)}</b></p>"
+    return title + _table(rows, "gray") + _section("Assumed", listed)

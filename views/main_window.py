@@ -1,0 +1,140 @@
+"""The window: timelines in the middle, panes around them that can be moved, hidden and floated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenuBar, QVBoxLayout, QWidget
+
+from engine.session.session import Session
+from views.candidates.collectives import Collectives
+from views.inspector.inspector import Inspector
+from views.jobs.log import JobLog
+from views.plan.plan_line import PlanLine
+from views.ports import Host, follow
+from views.status import StatusBar
+from views.theme import GRID
+from views.timeline.axis import TimeRange
+from views.timeline.pane import TimelinePane
+
+LAYOUT_VERSION = 1
+"""Raised when panes come or go: a layout of another version is not restored."""
+
+
+class MainWindow(QMainWindow):
+    """Panes and where they are. What is done with them is in the table of actions."""
+
+    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._host = host
+        self.setWindowTitle("Lapstrake")
+        self.setAcceptDrops(True)
+        self.setDockOptions(QMainWindow.DockOption.AllowTabbedDocks | QMainWindow.DockOption.AllowNestedDocks)
+        self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, self.tabPosition(Qt.DockWidgetArea.TopDockWidgetArea))
+        self.range = TimeRange(self)
+        self.timelines = TimelinePane(host, self.range)
+        self.setCentralWidget(self.timelines)
+        self.plan_line = PlanLine(host)
+        self.menus = QMenuBar()
+        self.setMenuWidget(self._top())
+        self.collectives = Collectives(host)
+        self.inspector = Inspector(host)
+        self.log = JobLog(host)
+        self.docks: dict[str, QDockWidget] = {}
+        self._dock("Collectives", self.collectives, Qt.DockWidgetArea.LeftDockWidgetArea)
+        self._dock("Inspector", self.inspector, Qt.DockWidgetArea.RightDockWidgetArea)
+        self._dock("Log", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
+        self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
+        self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.setStatusBar(StatusBar(host))
+        self.timelines.view.hovered.connect(self._status_hover)
+        self.resize(1440, 900)
+        follow(self, host.store, self._session_changed)
+        self._session_changed(host.store.state, frozenset({"path"}))
+        self._first_layout: QByteArray | None = None
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return QSize(1440, 900)
+
+    def _top(self) -> QWidget:
+        top = QWidget()
+        column = QVBoxLayout(top)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.menus)
+        column.addWidget(self.plan_line)
+        return top
+
+    def _dock(self, title: str, pane: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
+        dock = QDockWidget(title, self)
+        dock.setObjectName(title)
+        dock.setWidget(pane)
+        self.addDockWidget(area, dock)
+        self.docks[title] = dock
+        return dock
+
+    def add_bottom(self, panes: Sequence[tuple[str, QWidget]]) -> None:
+        """More panes as tabs of the bottom area, before the log."""
+        log = self.docks["Log"]
+        for title, pane in panes:
+            dock = self._dock(title, pane, Qt.DockWidgetArea.BottomDockWidgetArea)
+            self.tabifyDockWidget(dock, log)
+        first = self.docks[panes[0][0]] if panes else log
+        first.raise_()
+
+    def arrange(self, layout: QByteArray | None) -> None:
+        """Remember the first layout, then take over `layout` if it is of this version."""
+        self.resizeDocks(
+            [self.docks["Collectives"], self.docks["Inspector"]], [62 * GRID, 68 * GRID], Qt.Orientation.Horizontal
+        )
+        self.resizeDocks([self.docks["Log"]], [52 * GRID], Qt.Orientation.Vertical)
+        self._first_layout = self.saveState(LAYOUT_VERSION)
+        if layout is not None:
+            self.restoreState(layout, LAYOUT_VERSION)
+
+    def layout_state(self) -> QByteArray:
+        return self.saveState(LAYOUT_VERSION)
+
+    def reset_layout(self) -> None:
+        if self._first_layout is not None:
+            self.restoreState(self._first_layout, LAYOUT_VERSION)
+
+    def show_pane(self, title: str) -> None:
+        dock = self.docks[title]
+        dock.show()
+        dock.raise_()
+        widget = dock.widget()
+        if widget is not None:
+            widget.setFocus()
+
+    def _status_hover(self, text: str) -> None:
+        if text:
+            self.statusBar().showMessage(text)
+        else:
+            self.statusBar().clearMessage()
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if changed & {"path"}:
+            name = PurePath(session.path).name if session.path else ""
+            self.setWindowTitle(f"{name} — Lapstrake" if name else "Lapstrake")
+            for title in ("Collectives", "Inspector"):
+                dock = self.docks.get(title)
+                if dock is not None:
+                    dock.widget().setEnabled(bool(session.path))
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths:
+            event.acceptProposedAction()
+            self._host.open(paths[0])
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+        self._host.perform("leave")
+        super().closeEvent(event)

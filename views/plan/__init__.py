@@ -1,0 +1,1 @@
+"""The line above the timelines: the machine, and the plan of the active variant."""

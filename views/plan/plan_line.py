@@ -1,0 +1,210 @@
+"""The controls of the plan line. Each change is one undoable step; what it leads to comes from a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QWidget
+
+from engine.chips.budget import Budget
+from engine.chips.library import chips
+from engine.errors import UsageError
+from engine.schedule.registry import SCHEDULERS
+from engine.session import edits
+from engine.session.plan import MachineSpec, Plan
+from engine.session.session import Entry, Session
+from views.flow import FlowLayout
+from views.plan.choices import CHOICES, Choice, enabled, value_of, with_value
+from views.ports import Host, follow
+from views.quantities import bytes_text, parse_bytes
+from views.theme import GRID, axis_font
+
+MOST_IN_FLIGHT = 16
+"""Right end of the budget slider; larger budgets come from the command line and are shown as they are."""
+
+
+class PlanLine(QWidget):
+    """Machine and plan of the active entry."""
+
+    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._host = host
+        self.chip = self._combo("Accelerator that the plan is for", self._set_machine)
+        self.chip.addItems(chips())
+        self.topology = self._line("Wiring of the chips: 4x4x4 on TPUs, NODESxGPUS on GPUs", self._set_machine, 9)
+        self.mesh = self._line("Names and sizes of the mesh axes: x=8,y=8", self._set_machine, 12)
+        self.choices = {choice.caption: self._choice(choice) for choice in CHOICES}
+        self.scheduler = self._combo("Who puts the instructions in order", self._set_scheduler)
+        self.scheduler.addItems(SCHEDULERS.names())
+        self.budget = QSlider(Qt.Orientation.Horizontal)
+        self.budget.setRange(1, MOST_IN_FLIGHT)
+        self.budget.setPageStep(1)
+        self.budget.setFixedWidth(26 * GRID)
+        self.budget.setToolTip("How many asynchronous operations may be in flight at any moment")
+        self.budget.setAccessibleName("budget")
+        self.budget.valueChanged.connect(self._set_budget)
+        self.budget_text = QLabel()
+        self.cap = self._line("Most bytes that may be live at any moment: 28GiB", self._set_cap, 9)
+        self.cap.setPlaceholderText("no cap")
+        self._lay_out()
+        follow(self, host.store, self._session_changed)
+        self._session_changed(host.store.state, frozenset({"entries"}))
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        width = self.width() if self.width() > 100 else 1200
+        return QSize(width, self.heightForWidth(width))
+
+    def _lay_out(self) -> None:
+        flow = FlowLayout(self)
+        budget = QWidget()
+        line = QHBoxLayout(budget)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.addWidget(self.budget)
+        self.budget_text.setMinimumWidth(self.fontMetrics().horizontalAdvance("16 (chip's)"))
+        line.addWidget(self.budget_text)
+        for caption, widget in (
+            ("chip", self.chip),
+            ("topology", self.topology),
+            ("mesh", self.mesh),
+            *self.choices.items(),
+            ("scheduler", self.scheduler),
+            ("budget", budget),
+            ("memory cap", self.cap),
+        ):
+            flow.addWidget(_captioned(caption, widget))
+
+    def _combo(self, tip: str, changed: Callable[[], None]) -> QComboBox:
+        made = QComboBox()
+        made.setToolTip(tip)
+        made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        made.activated.connect(lambda _: changed())
+        return made
+
+    def _choice(self, choice: Choice) -> QComboBox:
+        made = self._combo(choice.tip, lambda: self._set_choice(choice))
+        made.addItems(choice.values)
+        return made
+
+    def _line(self, tip: str, changed: Callable[[], None], letters: int) -> QLineEdit:
+        made = QLineEdit()
+        made.setToolTip(tip)
+        made.setPlaceholderText("inferred")
+        made.setFixedWidth(self.fontMetrics().horizontalAdvance("0") * letters + 5 * GRID)
+        made.editingFinished.connect(changed)
+        return made
+
+    # From the session to the controls
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if not changed & {"entries", "active"}:
+            return
+        entry = session.active_entry
+        self.setEnabled(entry is not None)
+        if entry is not None:
+            self._show_machine(entry)
+            self._show_plan(entry)
+
+    def _show_machine(self, entry: Entry) -> None:
+        spec = entry.machine
+        _show(self.chip, spec.chip)
+        machine = entry.variant.program.machine if entry.variant is not None else None
+        self.topology.setText(spec.topology or "")
+        self.topology.setPlaceholderText(machine.topology.text if machine is not None else "inferred")
+        self.mesh.setText(spec.mesh or "")
+        axes = ",".join(f"{name}={size}" for name, size in machine.mesh) if machine is not None else ""
+        self.mesh.setPlaceholderText(axes or "inferred")
+
+    def _show_plan(self, entry: Entry) -> None:
+        plan = entry.plan
+        for choice in CHOICES:
+            box = self.choices[choice.caption]
+            _show(box, value_of(plan, choice))
+            box.setEnabled(enabled(plan, choice))
+        _show(self.scheduler, plan.scheduler)
+        limit = plan.budget.total if plan.budget is not None else _chip_budget(entry)
+        with QSignalBlocker(self.budget):
+            self.budget.setValue(min(limit or MOST_IN_FLIGHT, MOST_IN_FLIGHT))
+        own = plan.budget is None
+        text = "no limit" if limit is None else str(limit)
+        by_kind = ", by kind" if plan.budget is not None and plan.budget.by_kind else ""
+        self.budget_text.setText(f"{text} (chip's)" if own else f"{text}{by_kind}")
+        self.cap.setText(bytes_text(plan.memory_cap) if plan.memory_cap is not None else "")
+
+    # From the controls to the session
+
+    def _set_machine(self) -> None:
+        session = self._host.store.state
+        entry = session.active_entry
+        if entry is None:
+            return
+        spec = MachineSpec(
+            self.chip.currentText(), self.topology.text().strip() or None, self.mesh.text().strip() or None
+        )
+        if spec.chip != entry.machine.chip:
+            spec = replace(spec, topology=None)
+        self._host.store.become(f"Machine {spec.chip}", edits.on_machine(session, spec))
+
+    def _set_choice(self, choice: Choice) -> None:
+        value = self.choices[choice.caption].currentText()
+        self._replan(f"{choice.caption.capitalize()} {value}", lambda plan: with_value(plan, choice, value))
+
+    def _set_scheduler(self) -> None:
+        name = self.scheduler.currentText()
+        self._replan(f"Scheduler {name}", lambda plan: replace(plan, scheduler=name))
+
+    def _set_budget(self, limit: int) -> None:
+        self._replan(f"Budget {limit}", lambda plan: replace(plan, budget=_with_total(plan, limit)), merge="budget")
+
+    def _set_cap(self) -> None:
+        text = self.cap.text().strip()
+        try:
+            cap = parse_bytes(text) if text else None
+        except UsageError as error:
+            self.cap.setToolTip(str(error))
+            self.cap.setText("")
+            return
+        session = self._host.store.state
+        entry = session.active_entry
+        if entry is None or (entry.plan.memory_cap is not None and bytes_text(entry.plan.memory_cap) == text):
+            return
+        self._replan("Memory cap", lambda plan: replace(plan, memory_cap=cap))
+
+    def _replan(self, label: str, change: Callable[[Plan], Plan], merge: str | None = None) -> None:
+        session = self._host.store.state
+        entry = session.active_entry
+        if entry is not None:
+            state = edits.planned(session, entry.key, change(entry.plan))
+            self._host.store.become(label, state, merge=f"{merge} {entry.key}" if merge else None)
+
+
+def _with_total(plan: Plan, limit: int) -> Budget:
+    return replace(plan.budget, total=limit) if plan.budget is not None else Budget(total=limit)
+
+
+def _chip_budget(entry: Entry) -> int | None:
+    return entry.variant.program.machine.chip.default_budget.total if entry.variant is not None else None
+
+
+def _show(box: QComboBox, text: str) -> None:
+    """Show a value, adding it where it is not among those offered (a user's own chip, a scheduler with options)."""
+    with QSignalBlocker(box):
+        if box.findText(text) < 0:
+            box.addItem(text)
+        box.setCurrentText(text)
+
+
+def _captioned(caption: str, widget: QWidget) -> QWidget:
+    holder = QWidget()
+    line = QHBoxLayout(holder)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(GRID)
+    label = QLabel(caption)
+    label.setFont(axis_font())
+    label.setForegroundRole(label.palette().ColorRole.PlaceholderText)
+    label.setBuddy(widget)
+    widget.setAccessibleName(caption)
+    line.addWidget(label)
+    line.addWidget(widget)
+    return holder
