@@ -21,6 +21,7 @@ from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.scalars import Scalars
 from engine.passes.decompose.site import AllReduceSite, Case, EinsumUse, GatherSite, ScatterSite, Step
 from engine.passes.decompose.tracing import back, is_blockwise, path_operand, through
+from engine.passes.decompose.verdicts import listed
 
 _EINSUMS = frozenset({"dot", "convolution"})
 _CASES = {
@@ -39,6 +40,8 @@ class Readers:
     """In the module's order."""
     others: tuple[str, ...]
     """Names of readers that need the whole array."""
+    other_ids: tuple[int, ...]
+    """Their ids, but for a computation's caller."""
     refused: tuple[str, ...]
     """Why einsums that read it cannot be done block by block."""
 
@@ -52,6 +55,8 @@ class Reduction:
     site: ScatterSite | None
     reason: str
     """Why there is no site; empty where there is one."""
+    is_sliced: bool = False
+    """Whether one dynamic-slice is all that reads the result."""
 
 
 @dataclass(slots=True)
@@ -60,7 +65,13 @@ class _Search:
 
     uses: list[EinsumUse] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    other_ids: list[int] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+
+    def leave(self, written: HloInstructionProto) -> None:
+        """Note a reader that needs the whole array."""
+        self.others.append(written.name)
+        self.other_ids.append(written.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +131,10 @@ class Finder:
         uses = [use for use in seen.values() if use is not None]
         for einsum in (i for i, use in seen.items() if use is None):
             search.refused.append(f"both operands of {self.flow.name(einsum)} come from it")
-            search.others.append(self.flow.name(einsum))
+            search.leave(self.flow.instructions[einsum])
         uses.sort(key=lambda use: self.flow.order[use.instruction])
-        return Readers(tuple(uses), tuple(dict.fromkeys(search.others)), tuple(dict.fromkeys(search.refused)))
+        others, refused = tuple(dict.fromkeys(search.others)), tuple(dict.fromkeys(search.refused))
+        return Readers(tuple(uses), others, tuple(dict.fromkeys(search.other_ids)), refused)
 
     def _follow(self, at: _Blocked, search: _Search) -> None:
         flow = self.flow
@@ -136,7 +148,7 @@ class Finder:
             try:
                 self._follow(self._stepped(at, written), search)
             except Refusal as reason:
-                search.others.append(written.name)
+                search.leave(written)
                 if is_blockwise(written):
                     search.refused.append(str(reason))
 
@@ -146,11 +158,11 @@ class Finder:
                 index = self.einsum(written.id).at_operand(side, at.dim)
             except Refusal as reason:
                 search.refused.append(str(reason))
-                search.others.append(written.name)
+                search.leave(written)
                 continue
             if index is None:
                 search.refused.append(f"{written.name} does not run over the gathered dimension")
-                search.others.append(written.name)
+                search.leave(written)
                 continue
             case = _CASES[index.role]
             other = index.operand(1 - side) if case is not Case.NON_CONTRACTING else None
@@ -186,8 +198,8 @@ class Finder:
             groups = self._summed(collective)
             site = self._scatter(collective, path, einsum, groups)
         except Refusal as reason:
-            return Reduction(einsum, None, str(reason))
-        return Reduction(einsum, site, "")
+            return Reduction(einsum, None, str(reason), self._is_sliced(collective))
+        return Reduction(einsum, site, "", True)
 
     def all_reduce(self, collective: Collective) -> tuple[AllReduceSite, Readers]:
         """A whole all-reduce between einsums, taken apart along the dimension with the most readers.
@@ -276,6 +288,13 @@ class Finder:
             tail.append(written)
             value = reader
 
+    def _is_sliced(self, collective: Collective) -> bool:
+        try:
+            self._cut(collective)
+        except Refusal:
+            return False
+        return True
+
     def _not_sliced(self, value: int) -> str:
         flow = self.flow
         names = [f"{flow.name(u)} ({flow.opcodes[u]})" for u in flow.users(value)]
@@ -284,8 +303,8 @@ class Finder:
             names.append(f"the caller of {flow.module.computations[flow.computation(value)].name}")
         if slices and len(names) > 1:
             others = [n for n in names if not n.startswith(f"{flow.name(slices[0])} ")]
-            return f"result also read by {_listed(others)}"
-        return f"its result is not sliced by position: read by {_listed(names)}"
+            return f"result also read by {listed(others)}"
+        return f"its result is not sliced by position: read by {listed(names)}"
 
     def _no_reader(self, value: int) -> str:
         return f"{self._not_sliced(value)}; taking it apart would need an einsum that reads it"
@@ -314,7 +333,7 @@ class Finder:
         if value in flow.roots:
             raise Refusal(f"{flow.name(value)} is also the result of its computation")
         if len(users) > 1:
-            raise Refusal(f"{flow.name(value)} is read by {_listed([flow.name(u) for u in users])}")
+            raise Refusal(f"{flow.name(value)} is read by {listed([flow.name(u) for u in users])}")
 
     def _backwards(self, path: Sequence[HloInstructionProto], dim: int, blocks: int) -> tuple[int, tuple[Step, ...]]:
         """The blocked dimension before `path`, whose result is blocked along `dim`, and the path as steps."""
@@ -377,10 +396,3 @@ def _check_padding(flow: Flow, written: HloInstructionProto, dim: int) -> None:
     value = flow.instructions[written.operand_ids[1]]
     if value.opcode != "constant" or np.any(literal_array(value.literal)):
         raise Refusal(f"{written.name} pads with something else than zero")
-
-
-def _listed(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and 3 more``."""
-    if len(names) <= 2:
-        return " and ".join(names)
-    return f"{names[0]}, {names[1]} and {len(names) - 2} more"

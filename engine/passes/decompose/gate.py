@@ -1,0 +1,232 @@
+"""What a decomposition would gain: the terms of ``comp + comm >= max(comp, ring) + extra`` (technique §6).
+
+`comp` and `comm` are the einsums and collectives as they are. `ring` is all that one link of the logical ring carries
+(`variants.link_load`). `extra` is what nothing hides: the transfer of a prologue or epilogue, what partial einsums take
+longer than whole ones, and the memory traffic that decomposing adds. Element-wise work is taken to fuse with einsums
+on both sides of the comparison, so that the gain of fusion does not pass for that of overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from engine.chips.machine import Machine
+from engine.cost.collectives import collective_time, ring_time
+from engine.cost.compute import einsum_time, instruction_time, work_time
+from engine.cost.work import Work
+from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir import shapes
+from engine.ir.groups import Groups, Lists, Mode, device_groups
+from engine.ir.module import Header
+from engine.passes.candidate import GateTerms
+from engine.passes.decompose.collectives import Collective
+from engine.passes.decompose.flow import Flow
+from engine.passes.decompose.plans import GatherPlan, ScatterPlan
+from engine.passes.decompose.site import AllReduceSite, Case, ChainSite, EinsumUse, GatherSite, ScatterSite, Site
+from engine.passes.decompose.variants import Variant, link_load
+
+_WHOLE: Mapping[tuple[int, int], int] = {}
+
+
+class Pricing:
+    """Prices sites of one module on one machine, in integer picoseconds of one execution."""
+
+    def __init__(self, flow: Flow, machine: Machine, collectives: Iterable[Collective]) -> None:
+        self._flow = flow
+        self._machine = machine
+        self._collectives = {c.id: c for c in collectives}
+        self._header = flow.module.header
+        self._einsum_times: dict[tuple[object, ...], int] = {}
+        self._collective_times: dict[int, int] = {}
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether two permutes between the same two devices cannot be in flight together (GPUs: NCCL may deadlock)."""
+        return self._machine.chip.family == "gpu"
+
+    def terms(self, site: Site, variant: Variant) -> GateTerms:
+        """The gate's terms for `site` in the form `variant`, which must suit it."""
+        match site:
+            case GatherSite():
+                return self._gather(site, variant, self.comm(site.collectives))
+            case ScatterSite():
+                return self._scatter(site, variant, self.comm((site.collective,)))
+            case AllReduceSite():
+                whole = self.comm((site.scatter.collective,))
+                return _sum(self._scatter(site.scatter, variant, whole), self._gather(site.gather, variant, 0))
+            case ChainSite():
+                return self._chain(site, variant)
+
+    def comm(self, collectives: Iterable[int]) -> int:
+        """Time of collectives that stay whole."""
+        return sum(self._collective_time(self._collectives[c]) for c in collectives)
+
+    def comp(self, einsums: Iterable[int]) -> int:
+        """Time of einsums that stay whole."""
+        return sum(self._einsum(self._flow.instructions[e], _WHOLE) for e in einsums)
+
+    def shard_bytes(self, site: Site) -> int:
+        """What one position sends at a time."""
+        match site:
+            case GatherSite():
+                return shapes.byte_count(self._flow.instructions[site.operand].shape)
+            case ScatterSite():
+                return shapes.byte_count(self._flow.instructions[site.collective].shape) // (
+                    1 if self._is_scattered(site) else site.groups.size
+                )
+            case _:
+                return self.shard_bytes(site.scatter)
+
+    def rebuild(self, site: GatherSite) -> int:
+        """Time of putting the gathered array together from its shards, which a loop does when others read it."""
+        return site.groups.size * self._memory(2 * self.shard_bytes(site))
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _gather(self, site: GatherSite, variant: Variant, comm: int) -> GateTerms:
+        size = site.groups.size
+        plan = variant.gather_plan(size)
+        shard = self._shard(site)
+        comp = self.comp(u.instruction for u in site.uses)
+        extra = sum(self._hops(site.groups, shard, abs(hops)) for hops in plan.entries if hops)
+        for use in site.uses:
+            extra += self._partials(use, plan, size)
+            if use.case is Case.CONTRACTING:
+                output = shapes.byte_count(self._flow.instructions[use.instruction].shape)
+                extra += (len(plan.steps) - 1) * self._memory(output)
+            if variant.both:
+                extra += len(plan.steps) * self._memory(4 * shard)
+        if variant.form == "rolled" and variant.unroll == 1:
+            extra += (size - 1) * self._memory(2 * shard)
+        if site.rebuild:
+            extra += size * self._memory(2 * shard)
+        return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
+
+    def _scatter(self, site: ScatterSite, variant: Variant, comm: int) -> GateTerms:
+        size = site.groups.size
+        plan = variant.scatter_plan(size)
+        shard = self.shard_bytes(site)
+        if variant.accumulate == "f32":
+            element = self._flow.instructions[site.collective].shape.element_type
+            shard = max(shard, shard * 32 // max(1, shapes.bits(element)))
+        comp = self.comp((site.use.instruction,))
+        extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
+        extra += self._partials(site.use, plan, size)
+        extra += size * self._memory(shard)
+        if variant.both:
+            extra += len(plan.steps) * self._memory(4 * self._sliced_bytes(site.use) // size)
+        if variant.form == "rolled" and variant.unroll == 1:
+            extra += (size - 1) * self._memory(2 * shard)
+        return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
+
+    def _chain(self, site: ChainSite, variant: Variant) -> GateTerms:
+        """Both rings at once, in opposite directions, under the compute of both loops and of what is between them."""
+        size = site.scatter.groups.size
+        gather, scatter = Variant(form=variant.form).gather_plan(size), Variant(form=variant.form).scatter_plan(size)
+        comm = self.comm((*site.gather.collectives, site.scatter.collective))
+        middle = sum(
+            instruction_time(self._flow.module, self._flow.instructions[m.instruction], self._machine)
+            for m in site.middle
+        )
+        comp = self.comp((*(u.instruction for u in site.gather.uses), site.scatter.use.instruction)) + middle
+        extra = sum(self._partials(u, gather, size, variant.shards) for u in site.gather.uses)
+        extra += self._partials(site.scatter.use, scatter, size)
+        shard = max(self._shard(site.gather), self.shard_bytes(site.scatter))
+        extra += size * self._memory(self.shard_bytes(site.scatter))
+        lists = device_lists(site.scatter.groups, self._header)
+        if self.one_at_a_time:
+            ring = ring_time(self._machine, lists, shard, 2 * (size - 1), False).time  # noqa: FBT003
+        else:
+            ring = ring_time(self._machine, lists, shard, size - 1, True).time  # noqa: FBT003
+        return GateTerms(comp, comm, ring, extra)
+
+    def _ring(self, groups: Groups, shard: int, plan: GatherPlan | ScatterPlan, variant: Variant) -> int:
+        left, right = link_load(plan)
+        lists = device_lists(groups, self._header)
+        both = variant.both and not self.one_at_a_time
+        steps = max(left, right) if both else left + right
+        if variant.both or not variant.halved:
+            return ring_time(self._machine, lists, shard, steps, both).time
+        return 2 * ring_time(self._machine, lists, shard // 2, steps, both).time
+
+    def _hops(self, groups: Groups, shard: int, hops: int) -> int:
+        return ring_time(self._machine, device_lists(groups, self._header), shard, hops, False).time  # noqa: FBT003
+
+    def _partials(self, use: EinsumUse, plan: GatherPlan | ScatterPlan, size: int, shards: int = 1) -> int:
+        """How much longer the partial einsums of a plan take than the whole one; 0 where they are faster."""
+        written = self._flow.instructions[use.instruction]
+        length = self._flow.instructions[written.operand_ids[use.side]].shape.dimensions[use.dim]
+        block = -(-length // size)
+        counts: dict[int, int] = {}
+        if shards > 1:
+            counts = {shards: size // shards, 1: size % shards}
+        else:
+            for slots in plan.steps:
+                counts[len(slots)] = counts.get(len(slots), 0) + 1
+        whole = self._einsum(written, _WHOLE)
+        parts = sum(
+            count * self._einsum(written, {(use.side, use.dim): min(length, taken * block)})
+            for taken, count in counts.items()
+            if count
+        )
+        return max(0, parts - whole)
+
+    def _einsum(self, written: HloInstructionProto, sizes: Mapping[tuple[int, int], int]) -> int:
+        lhs, rhs = (self._flow.instructions[o].shape for o in written.operand_ids[:2])
+        key = (
+            written.opcode,
+            *((*s.dimensions, s.element_type) for s in (lhs, rhs, written.shape)),
+            written.dot_dimension_numbers.SerializeToString(),
+            written.window.SerializeToString(),
+            written.convolution_dimension_numbers.SerializeToString(),
+            tuple(sizes.items()),
+        )
+        found = self._einsum_times.get(key)
+        if found is None:
+            found = einsum_time(self._flow.module, written, self._machine, sizes)
+            self._einsum_times[key] = found
+        return found
+
+    def _collective_time(self, collective: Collective) -> int:
+        found = self._collective_times.get(collective.id)
+        if found is None:
+            groups = device_groups(collective.written, self._header)
+            operands = sum(
+                shapes.byte_count(self._flow.instructions[o].shape) for o in self._flow.operands[collective.start]
+            )
+            whole = operands * len(groups[0]) if collective.opcode == "all-gather" else operands
+            found = collective_time(self._machine, collective.opcode, groups, whole).time
+            self._collective_times[collective.id] = found
+        return found
+
+    def _shard(self, site: GatherSite) -> int:
+        """Bytes of the shard; the operand of a taken-apart all-reduce is the whole array."""
+        whole = shapes.byte_count(self._flow.instructions[site.operand].shape)
+        return whole // site.groups.size if site.operand in site.collectives else whole
+
+    def _is_scattered(self, site: ScatterSite) -> bool:
+        return self._collectives[site.collective].opcode == "reduce-scatter"
+
+    def _sliced_bytes(self, use: EinsumUse) -> int:
+        written = self._flow.instructions[use.instruction]
+        return shapes.byte_count(self._flow.instructions[written.operand_ids[use.side]].shape)
+
+    def _memory(self, size: int) -> int:
+        """Moving `size` bytes to or from memory as part of an instruction that runs anyway."""
+        work = work_time(Work(hbm=float(size)), self._machine.chip) - work_time(Work(), self._machine.chip)
+        return max(0, work)
+
+
+def device_lists(groups: Groups, header: Header) -> Lists:
+    """The members of a ring as devices, once for every replica (or partition)."""
+    partitions, replicas = header.num_partitions, header.replica_count
+    if groups.mode is Mode.PARTITION:
+        return tuple(tuple(r * partitions + m for m in group) for r in range(replicas) for group in groups.members)
+    return tuple(tuple(m * partitions + p for m in group) for p in range(partitions) for group in groups.members)
+
+
+def _sum(a: GateTerms, b: GateTerms) -> GateTerms:
+    """Two loops one after the other: what the slower of ring and compute adds to compute stands as `extra`."""
+    hidden = max(a.comp, a.ring) + max(b.comp, b.ring)
+    comp, ring = a.comp + b.comp, a.ring + b.ring
+    return GateTerms(comp, a.comm + b.comm, ring, a.extra + b.extra + hidden - max(comp, ring))

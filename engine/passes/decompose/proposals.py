@@ -1,0 +1,174 @@
+"""What could be done at one place: sites to decompose together, in the form with the largest predicted gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.ir.edit import Editor
+from engine.passes.candidate import GateTerms
+from engine.passes.decompose.emit import why_not
+from engine.passes.decompose.flow import Flow
+from engine.passes.decompose.gate import Pricing
+from engine.passes.decompose.options import Options
+from engine.passes.decompose.refusal import Refusal
+from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite, Site
+from engine.passes.decompose.variants import Variant, ring_size
+
+STRAIGHT_POSITIONS = 16
+STRAIGHT_INSTRUCTIONS = 100_000
+"""``form=auto`` writes loops out up to so many positions, while the module stays within so many instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One site in one form."""
+
+    site: Site
+    variant: Variant
+    terms: GateTerms
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Sites that are decomposed together or not at all."""
+
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+    """What the verdict says besides the numbers."""
+
+    @property
+    def terms(self) -> GateTerms:
+        """All parts one after the other."""
+        total = self.parts[0].terms
+        for part in self.parts[1:]:
+            total = added(total, part.terms)
+        return total
+
+    @property
+    def collectives(self) -> tuple[int, ...]:
+        """Ids of the collectives that it takes apart."""
+        return tuple(dict.fromkeys(c for part in self.parts for c in collectives_of_site(part.site)))
+
+    @property
+    def einsums(self) -> tuple[int, ...]:
+        """Ids of the einsums that it makes partial."""
+        return tuple(dict.fromkeys(e for part in self.parts for e in einsums_of_site(part.site)))
+
+
+def collectives_of_site(site: Site) -> tuple[int, ...]:
+    match site:
+        case GatherSite():
+            return site.collectives
+        case ScatterSite():
+            return (site.collective,)
+        case AllReduceSite():
+            return (site.scatter.collective,)
+        case ChainSite():
+            return (*site.gather.collectives, site.scatter.collective)
+
+
+def einsums_of_site(site: Site) -> tuple[int, ...]:
+    match site:
+        case GatherSite():
+            return tuple(u.instruction for u in site.uses)
+        case ScatterSite():
+            return (site.use.instruction,)
+        case _:
+            return (*(u.instruction for u in site.gather.uses), site.scatter.use.instruction)
+
+
+def added(a: GateTerms, b: GateTerms) -> GateTerms:
+    """Terms of two loops one after the other; what each leaves exposed by itself is not hidden by the other."""
+    comp, ring = a.comp + b.comp, a.ring + b.ring
+    apart = max(a.comp, a.ring) + max(b.comp, b.ring) - max(comp, ring)
+    return GateTerms(comp, a.comm + b.comm, ring, a.extra + b.extra + apart)
+
+
+class Proposer:
+    """Chooses forms for sites of one module."""
+
+    def __init__(self, flow: Flow, pricing: Pricing, options: Options) -> None:
+        self.flow = flow
+        self.pricing = pricing
+        self.options = options
+        self.straight = True
+        """Whether the module stays small enough for straight lines; set once all sites are known."""
+
+    def measure(self, sites: Iterable[Site]) -> None:
+        """Settle `straight` for all `sites` together, so that alike ones get the same form."""
+        total = len(self.flow.instructions) + sum(_size_of(s) for s in sites if ring_size(s) <= STRAIGHT_POSITIONS)
+        self.straight = total <= STRAIGHT_INSTRUCTIONS
+
+    def propose(self, site: Site, *, straight_only: str = "", notes: tuple[str, ...] = ()) -> Proposal:
+        """`site` in its best form. `straight_only` is the reason why a loop is impossible. Raises Refusal."""
+        return Proposal((self.best(site, straight_only=straight_only),), notes)
+
+    def best(self, site: Site, *, straight_only: str = "") -> Part:
+        """The form with the largest gain among those the options allow. Raises Refusal with why none can be."""
+        best: Part | None = None
+        refused = ""
+        for variants in self._choices(site, straight_only):
+            for variant in variants:
+                reason = straight_only if variant.form == "rolled" else ""
+                reason = reason or self._why_not(site, variant)
+                if reason:
+                    refused = refused or reason
+                    continue
+                part = Part(site, variant, self.pricing.terms(site, variant))
+                if best is None or part.terms.gain > best.terms.gain:
+                    best = part
+            if best is not None:
+                return best
+        raise Refusal(refused or "no form applies")
+
+    def _choices(self, site: Site, straight_only: str) -> Iterator[Sequence[Variant]]:
+        """Variants in batches: a later batch is looked at only if nothing of the earlier ones applies."""
+        options = self.options
+        small = self.straight and ring_size(site) <= STRAIGHT_POSITIONS
+        forms = {"auto": ("unrolled", "rolled") if small or straight_only else ("rolled", "unrolled")}.get(
+            options.form, (options.form,)
+        )
+        rings = ("one",) if options.ring == "auto" and self.pricing.one_at_a_time else ("one", "both")
+        if options.ring != "auto":
+            rings = (options.ring,)
+        for form in forms:
+            unrolls = (2, 1) if _gains_from_two(site, form) else (1,)
+            if options.unroll != "auto":
+                unrolls = (int(options.unroll),)
+            yield [v for u in unrolls for r in rings for v in _variants(site, form, u, r, options.accumulate)]
+            if options.ring == "auto" or options.unroll == "auto":
+                yield list(_variants(site, form, 1, "one", options.accumulate))
+
+    def _why_not(self, site: Site, variant: Variant) -> str:
+        if variant.halved and not isinstance(site, (GatherSite, ChainSite)):
+            return why_not(self._editor, site, variant) or ""
+        return variant.why_not(site) or ""
+
+    @cached_property
+    def _editor(self) -> Editor:
+        """Only looked at: some forms are judged by the module as an editor shows it."""
+        return Editor(self.flow.module)
+
+
+def _variants(site: Site, form: str, unroll: int, ring: str, accumulate: str) -> Iterator[Variant]:
+    made = Variant(form=form, unroll=unroll, ring=ring, accumulate=accumulate)  # type: ignore[arg-type]  # by options
+    if isinstance(site, ChainSite):
+        yield made
+        yield Variant(form=form, unroll=unroll, ring=ring, accumulate=accumulate, shards=2)  # type: ignore[arg-type]
+        return
+    yield made
+    if unroll == 2 and ring == "one" and not isinstance(site, GatherSite):
+        yield Variant(form=form, unroll=2, ring=ring, accumulate=accumulate, chains="halves")  # type: ignore[arg-type]
+
+
+def _gains_from_two(site: Site, form: str) -> bool:
+    """Whether unrolling by 2 changes anything: loops lose their copies, scatters get a second chain."""
+    return form == "rolled" or not isinstance(site, (GatherSite, ChainSite))
+
+
+def _size_of(site: Site) -> int:
+    """About how many instructions a straight line adds: index arithmetic, slices, einsums, updates, permutes."""
+    parts = len(einsums_of_site(site)) + (len(site.middle) if isinstance(site, ChainSite) else 0)
+    return ring_size(site) * (4 + 4 * parts)
