@@ -1,144 +1,102 @@
-"""Prices every instruction of what a module executes, and puts the result together as a `Program`."""
+"""Puts a module together with its prices, buffers and trip counts, as a `Program`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
-from engine.cost.collectives import NOTHING, Transfer, collective_time, pairs_of, permute_time
-from engine.cost.compute import PICO, work_time
 from engine.cost.costs import Costs, Origin
+from engine.cost.imports import ImportedCosts, compiler_estimates
+from engine.cost.pricing import Pricing
 from engine.cost.program import Program
-from engine.cost.work import FREE, Reader
-from engine.hlo.hlo_pb2 import HloInstructionProto
-from engine.ir import shapes
 from engine.ir.buffering import buffers_of
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
-from engine.ir.groups import device_groups
 from engine.ir.module import Module
 from engine.ir.trips import trips_of
 
-KINDS: dict[str, Kind] = {
-    "collective-permute": Kind.PERMUTE,
-    "all-gather": Kind.ALL_GATHER,
-    "reduce-scatter": Kind.REDUCE_SCATTER,
-    "all-reduce": Kind.ALL_REDUCE,
-    "all-to-all": Kind.ALL_TO_ALL,
-    "ragged-all-to-all": Kind.ALL_TO_ALL,
-    "collective-broadcast": Kind.OTHER,
-    "copy-start": Kind.COPY,
-    "copy-done": Kind.COPY,
-    "slice-start": Kind.COPY,
-    "slice-done": Kind.COPY,
-    "send": Kind.OTHER,
-    "send-done": Kind.OTHER,
-    "recv": Kind.OTHER,
-    "recv-done": Kind.OTHER,
-}
-_COLLECTIVES = tuple(name for name, kind in KINDS.items() if Kind.PERMUTE <= kind <= Kind.ALL_TO_ALL)
-_ASYNC = frozenset({"async-start", "async-update", "async-done"})
+_LISTED = 20
+"""Names that a note lists before it only counts the rest; `ImportedCosts.unmatched` gives all of them."""
 
 
-def prepare(module: Module, machine: Machine, imports: Sequence[object] = ()) -> Program:
+def prepare(
+    module: Module, machine: Machine, imports: Sequence[ImportedCosts] = (), *, estimates: bool = True
+) -> Program:
     """Graphs, costs, buffers and trip counts of everything `module` executes on `machine`.
 
-    `imports` replace modelled costs, later ones over earlier ones of the same origin.
+    `imports` replace modelled times where their names match, the higher `Origin` over the lower, among equals the
+    later over the earlier. With `estimates` the `estimated_cycles` that TPU HLO carries come before all of them.
     """
     trips, notes = trips_of(module)
     graphs = graphs_of(module)
-    pricing = _Pricing(module, machine)
+    pricing = Pricing(module, machine)
+    costs = {id_: pricing.costs(graph) for id_, graph in graphs.items()}
+    carried = compiler_estimates(module, machine.chip) if estimates else None
+    ranked = sorted((*((carried,) if carried else ()), *imports), key=lambda found: found.origin)
+    said = [note for found in ranked for note in _notes(found, module, graphs)]
+    for found in ranked:
+        costs = {id_: _replaced(costs[id_], graph, found) for id_, graph in graphs.items()}
     return Program(
         module=module,
         machine=machine,
         graphs=graphs,
-        costs={id_: pricing.costs(graph) for id_, graph in graphs.items()},
+        costs=costs,
         buffers={id_: buffers_of(module, graph) for id_, graph in graphs.items()},
         trips=trips,
-        notes=(*machine.notes, *notes),
+        notes=(*machine.notes, *notes, *said),
     )
 
 
-class _Pricing:
-    def __init__(self, module: Module, machine: Machine) -> None:
-        self._module = module
-        self._machine = machine
-        self._reader = Reader(module)
-        self._instructions = module.instructions
-
-    def costs(self, graph: Graph) -> Costs:
-        count = len(graph)
-        compute, transfer = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        kind, origin = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
-        flops, hbm = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        starts = np.zeros(count + 1, np.int64)
-        links: list[int] = []
-        loads: list[int] = []
-        for node, (opcode, id_) in enumerate(zip(graph.opcodes, graph.ids, strict=True)):
-            starts[node + 1] = len(links)
-            if opcode in FREE or opcode in SEQUENTIAL:
-                continue
-            instruction = self._instructions[int(id_)]
-            collective = self._wrapped(instruction)
-            base = collective.opcode.removesuffix("-start").removesuffix("-done")
-            kind[node] = KINDS.get(opcode, KINDS.get(base, Kind.OTHER if opcode in _ASYNC else Kind.COMPUTE))
-            if opcode.endswith(("-done", "-update")):
-                continue
-            origin[node] = Origin.MODEL
-            if base in _COLLECTIVES:
-                found = self.transfer(collective)
-                transfer[node] = found.time
-                hbm[node] = _moved(collective)
-                links.extend(found.links)
-                loads.extend(found.bytes)
-                starts[node + 1] = len(links)
-            elif kind[node] != Kind.COMPUTE:
-                hbm[node] = 2 * shapes.byte_count(self._instructions[instruction.operand_ids[0]].shape)
-                transfer[node] = ceil(hbm[node] / self._machine.hbm_bandwidth * PICO)
-            else:
-                work = self._reader.work(instruction)
-                compute[node] = work_time(work, self._machine.chip)
-                flops[node], hbm[node] = int(work.flops), int(work.hbm)
-        columns = (
-            compute,
-            transfer,
-            kind,
-            flops,
-            hbm,
-            origin,
-            starts,
-            np.array(links, np.int64),
-            np.array(loads, np.int64),
-        )
-        for column in columns:
-            column.setflags(write=False)
-        return Costs(*columns)
-
-    def _wrapped(self, instruction: HloInstructionProto) -> HloInstructionProto:
-        """What an asynchronous instruction wraps, as far as it is in a computation of its own."""
-        if instruction.opcode == "async-start":
-            called = self._module.computations[instruction.called_computation_ids[0]]
-            return self._instructions[called.root_id]
-        if instruction.opcode in _ASYNC:
-            return self._wrapped(self._instructions[instruction.operand_ids[0]])
-        return instruction
-
-    def transfer(self, collective: HloInstructionProto) -> Transfer:
-        base = collective.opcode.removesuffix("-start")
-        operands = sum(shapes.byte_count(self._instructions[o].shape) for o in collective.operand_ids)
-        if base == "collective-permute":
-            return permute_time(self._machine, pairs_of(collective, self._module.header), operands)
-        groups = device_groups(collective, self._module.header)
-        if not groups:
-            return NOTHING
-        size = operands * len(groups[0]) if base == "all-gather" else operands
-        return collective_time(self._machine, base, groups, size)
+def _replaced(costs: Costs, graph: Graph, found: ImportedCosts) -> Costs:
+    """`costs` with the times that `found` has; loops, calls and conditionals keep those of their callees."""
+    times = found.times
+    hits = [
+        (node, times[name])
+        for node, (name, opcode) in enumerate(zip(graph.names, graph.opcodes, strict=True))
+        if name in times and opcode not in SEQUENTIAL
+    ]
+    if not hits:
+        return costs
+    nodes, values = (np.array(column, np.int64) for column in zip(*hits, strict=True))
+    split = np.array([graph.opcodes[n].endswith(("-start", "-done", "-update")) for n in nodes.tolist()])
+    moves = (costs.kind[nodes] != Kind.COMPUTE) & ~(found.on_stream & split)
+    dones = np.array([graph.opcodes[n].endswith(("-done", "-update")) for n in nodes.tolist()])
+    compute, transfer, origin = costs.compute.copy(), costs.transfer.copy(), costs.origin.copy()
+    compute[nodes[~moves]] = values[~moves]
+    transfer[nodes[moves & ~dones]] = values[moves & ~dones]
+    origin[nodes[~(moves & dones)]] = found.origin
+    for column in (compute, transfer, origin):
+        column.setflags(write=False)
+    return replace(costs, compute=compute, transfer=transfer, origin=origin)
 
 
-def _moved(collective: HloInstructionProto) -> int:
-    """Bytes a collective reads and writes in HBM: once its result, about."""
-    return 2 * shapes.byte_count(collective.shape)
+def _notes(found: ImportedCosts, module: Module, graphs: Mapping[int, Graph]) -> list[str]:
+    """What was used of an import and, by name, what was not."""
+    executed = {
+        name: opcode for graph in graphs.values() for name, opcode in zip(graph.names, graph.opcodes, strict=True)
+    }
+    left = sorted(name for name in found.times if executed.get(name) in SEQUENTIAL)
+    inside = sorted(name for name in found.times if name not in executed and name in module.by_name)
+    unmatched = found.unmatched(module)
+    used = len(found.times) - len(left) - len(inside) - len(unmatched)
+    what = (
+        "the compiler's"
+        if found.origin == Origin.COMPILER
+        else "measured"
+        if found.origin == Origin.MEASURED
+        else "given"
+    )
+    notes = [f"Times of {used} instructions are {what}: {found.source}."]
+    for names, why in (
+        (unmatched, "match no instruction"),
+        (left, "are loops, calls or conditionals, whose times are those of their callees"),
+        (inside, "lie inside fusions or reducers, which are priced whole"),
+    ):
+        if names:
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            notes.append(f"{found.source}: {len(names)} names {why}: {', '.join(names[:_LISTED])}{more}.")
+    return notes
