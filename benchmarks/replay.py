@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 from pathlib import Path
 
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
-from engine.hlo.predicted import read_predicted_schedule
+from engine.cost.scheduled_module import read_scheduled_module
 from engine.simulate.replay import replay
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "tpu-compiler"
@@ -15,7 +16,7 @@ DATA = Path(__file__).parent.parent / "tests" / "data" / "tpu-compiler"
 
 def main(paths: list[str]) -> None:
     for path in map(Path, paths) if paths else sorted(DATA.glob("*.schedule.txt.gz")):
-        predicted = read_predicted_schedule(path.read_bytes(), str(path))
+        predicted = read_scheduled_module(gzip.decompress(path.read_bytes()).decode(), str(path))
         played = replay(predicted, machine_for(predicted.module, load_chip("tpu-v4")))
         print(
             f"\n{path.name}: µs by the compiler, by our simulation of its order and costs, and waits in loops included"

@@ -6,6 +6,7 @@ leave those waits out. Ours are given both ways: added up like the compiler's, a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,15 +15,17 @@ import numpy as np
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
+from engine.cost.compiler_schedule import ScheduledComputation
 from engine.cost.costs import Costs, Origin
 from engine.cost.program import Program
 from engine.cost.programs import prepare
-from engine.hlo.predicted import PredictedOrder, PredictedSchedule
+from engine.cost.scheduled_module import ScheduledModule
 from engine.ir.graph import Graph, Ints
 from engine.ir.graphs import SEQUENTIAL
 from engine.ir.module import Module
 from engine.ir.shapes import byte_count
 from engine.schedule.problem import Order, Schedule
+from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import Simulation, SimulationOptions, simulate
 
 
@@ -63,20 +66,20 @@ class Replay:
     loops: tuple[LoopRow, ...]
 
 
-def replay(predicted: PredictedSchedule, machine: Machine, control: Control = QUIET) -> Replay:
+def replay(predicted: ScheduledModule, machine: Machine, control: Control = QUIET) -> Replay:
     """Simulate `predicted` on `machine`: compute as the compiler has it, transfers as fast as it thinks, no sharing."""
     program = price(predicted, machine)
     orders = {id_: Order(_order(graph)) for id_, graph in program.graphs.items()}
     schedule = Schedule("compiler", machine.chip.default_budget, orders)
     simulation = simulate(program, schedule, SimulationOptions(sharing=False), control)
-    timeline = replace(simulation.timeline, source=Origin.COMPILER)
-    return Replay(
-        program,
-        schedule,
-        replace(simulation, timeline=timeline),
-        tuple(_total(predicted, order, program, simulation) for order in predicted.orders),
-        tuple(row for order in predicted.orders for _, row in _loops(predicted, order, program, simulation)),
-    )
+    simulation = replace(simulation, timeline=replace(simulation.timeline, source=Origin.COMPILER))
+    totals: list[ReplayedTotal] = []
+    loops: list[LoopRow] = []
+    for scheduled in predicted.schedule.computations:
+        rows = _loops(predicted, scheduled, program, simulation)
+        totals.append(_total(scheduled, simulation.runs[_id_of(program, scheduled)], rows))
+        loops.extend(rows.values())
+    return Replay(program, schedule, simulation, tuple(totals), tuple(loops))
 
 
 _CYCLES_PER_BYTE = {"tpu-v4": 0.0234375, "tpu-v5e": 0.032155, "tpu-v5p": 0.018746, "tpu-v6e": 0.018746}
@@ -84,7 +87,7 @@ _CYCLES_PER_BYTE = {"tpu-v4": 0.0234375, "tpu-v5e": 0.032155, "tpu-v5p": 0.01874
 64 KiB to 64 MiB."""
 
 
-def price(predicted: PredictedSchedule, machine: Machine) -> Program:
+def price(predicted: ScheduledModule, machine: Machine) -> Program:
     """The program with the compiler's costs: of instructions that it scheduled the length of their rows.
 
     A transfer takes its bytes at the compiler's rate; one that gathers over a group of N moves a shard N/2 hops, both
@@ -92,26 +95,31 @@ def price(predicted: PredictedSchedule, machine: Machine) -> Program:
     """
     program = prepare(predicted.module, machine)
     costs = dict(program.costs)
-    for order in predicted.orders:
-        costs[order.computation] = _compiler_costs(predicted, order, program, machine)
+    for scheduled in predicted.schedule.computations:
+        costs[_id_of(program, scheduled)] = _compiler_costs(scheduled, program)
     return replace(program, costs=costs)
 
 
-def _compiler_costs(predicted: PredictedSchedule, order: PredictedOrder, program: Program, machine: Machine) -> Costs:
-    graph, costs = program.graphs[order.computation], program.costs[order.computation]
-    nodes = _nodes(graph, order.instructions)
-    compute = np.zeros(len(graph), dtype=np.int64)
-    compute[nodes] = predicted.picoseconds(order.end) - predicted.picoseconds(order.start)
-    for node in np.flatnonzero(np.diff(graph.called.starts)).tolist():
-        if graph.opcodes[node] in SEQUENTIAL:
-            compute[node] = 0
-    transfer = np.zeros(len(graph), dtype=np.int64)
-    rate = _CYCLES_PER_BYTE.get(machine.chip.name, machine.chip.units.clock / machine.links[0].rate.usable)
-    starts = np.flatnonzero(graph.partner > np.arange(len(graph)))
-    cycles = [rate * _travelled(predicted.module, int(graph.ids[node]), costs.kind[node]) for node in starts.tolist()]
-    transfer[starts] = predicted.picoseconds(np.array(cycles))
+def _id_of(program: Program, scheduled: ScheduledComputation) -> int:
+    return next(id_ for id_, graph in program.graphs.items() if graph.name == scheduled.name)
+
+
+def _compiler_costs(scheduled: ScheduledComputation, program: Program) -> Costs:
+    computation = _id_of(program, scheduled)
+    graph, costs = program.graphs[computation], program.costs[computation]
+    number = {name: node for node, name in enumerate(graph.names)}
+    compute, transfer = np.zeros(len(graph), dtype=np.int64), np.zeros(len(graph), dtype=np.int64)
     origin = costs.origin.copy()
-    origin[nodes] = Origin.COMPILER
+    for name, time in zip(scheduled.names, scheduled.picoseconds(), strict=True):
+        node = number[name]
+        origin[node] = Origin.COMPILER
+        if graph.opcodes[node] not in SEQUENTIAL:
+            compute[node] = time
+    chip = program.machine.chip
+    cycles = _CYCLES_PER_BYTE.get(chip.name, chip.units.clock / program.machine.links[0].rate.usable)
+    for node in np.flatnonzero(graph.partner > np.arange(len(graph))).tolist():
+        travelled = _travelled(program.module, int(graph.ids[node]), int(costs.kind[node]))
+        transfer[node] = round(travelled * cycles * 1e6 / scheduled.cycles_per_microsecond)
     for column in (compute, transfer, origin):
         column.flags.writeable = False
     return replace(costs, compute=compute, transfer=transfer, origin=origin)
@@ -120,49 +128,37 @@ def _compiler_costs(predicted: PredictedSchedule, order: PredictedOrder, program
 def _travelled(module: Module, instruction: int, kind: int) -> float:
     """Bytes of a start times the hops that they count for."""
     start = module.instructions[instruction]
-    size = sum(byte_count(module.instructions[operand].shape) for operand in start.operand_ids)
-    if kind != Kind.ALL_GATHER:
-        return size
-    return byte_count(start.shape.tuple_shapes[1]) / 2
+    if kind == Kind.ALL_GATHER:
+        return byte_count(start.shape.tuple_shapes[1]) / 2
+    return sum(byte_count(module.instructions[operand].shape) for operand in start.operand_ids)
 
 
 def _order(graph: Graph) -> Ints:
     return np.arange(len(graph), dtype=np.int64) if graph.order is None else graph.order
 
 
-def _nodes(graph: Graph, instructions: Ints) -> Ints:
-    """Node numbers of instructions by id."""
-    by_id = np.argsort(graph.ids, kind="stable")
-    nodes: Ints = by_id[np.searchsorted(graph.ids, instructions, sorter=by_id)]
-    return nodes
-
-
-def _total(
-    predicted: PredictedSchedule, order: PredictedOrder, program: Program, simulation: Simulation
-) -> ReplayedTotal:
-    cycles = order.statistics.get("total_cycles", float(order.end.max(initial=0.0)))
-    run = simulation.runs[order.computation]
+def _total(scheduled: ScheduledComputation, run: ComputationRun, loops: Mapping[int, LoopRow]) -> ReplayedTotal:
     ours = run.makespan
-    loops = _loops(predicted, order, program, simulation)
-    for node, row in loops:
+    for node, row in loops.items():
         ours += row.ours - run.calls[node].totals.makespan
-    compiler = int(predicted.picoseconds(np.array([cycles]))[0])
+    compiler = round(scheduled.total_cycles * 1e6 / scheduled.cycles_per_microsecond)
     return ReplayedTotal(run.graph.name, bool(loops), compiler, ours, run.makespan)
 
 
 def _loops(
-    predicted: PredictedSchedule, order: PredictedOrder, program: Program, simulation: Simulation
-) -> list[tuple[int, LoopRow]]:
-    """Nodes and rows of the loops whose bodies the compiler scheduled."""
-    known = {scheduled.computation for scheduled in predicted.orders}
-    graph = program.graphs[order.computation]
-    length = predicted.picoseconds(order.end) - predicted.picoseconds(order.start)
-    rows: list[tuple[int, LoopRow]] = []
-    for node, compiler in zip(_nodes(graph, order.instructions).tolist(), length.tolist(), strict=True):
+    predicted: ScheduledModule, scheduled: ScheduledComputation, program: Program, simulation: Simulation
+) -> Mapping[int, LoopRow]:
+    """By node, the loops whose bodies the compiler scheduled."""
+    known = {_id_of(program, other) for other in predicted.schedule.computations}
+    graph = program.graphs[_id_of(program, scheduled)]
+    number = {name: node for node, name in enumerate(graph.names)}
+    rows: dict[int, LoopRow] = {}
+    for name, compiler in zip(scheduled.names, scheduled.picoseconds(), strict=True):
+        node = number[name]
         if graph.opcodes[node] != "while" or int(graph.called.of(node)[0]) not in known:
             continue
         body = simulation.runs[int(graph.called.of(node)[0])].totals
         trips = program.trips[int(graph.ids[node])]
         without = trips * (body.makespan - body.exposed)
-        rows.append((node, LoopRow(graph.names[node], trips, compiler, without, trips * body.makespan)))
+        rows[node] = LoopRow(name, trips, compiler, without, trips * body.makespan)
     return rows

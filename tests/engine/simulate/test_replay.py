@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.cost.costs import Origin
-from engine.hlo.predicted import read_predicted_schedule
+from engine.cost.scheduled_module import read_scheduled_module
 from engine.simulate.replay import Replay, replay
 
 DATA = Path(__file__).parents[2] / "data" / "tpu-compiler"
@@ -20,7 +21,7 @@ FILES = sorted(path.name for path in DATA.glob("*.schedule.txt.gz"))
 @pytest.fixture(scope="module", params=FILES)
 def played(request: pytest.FixtureRequest) -> Replay:
     path = DATA / request.param
-    predicted = read_predicted_schedule(path.read_bytes(), str(path))
+    predicted = read_scheduled_module(gzip.decompress(path.read_bytes()).decode(), str(path))
     return replay(predicted, machine_for(predicted.module, load_chip("tpu-v4")))
 
 

@@ -1,14 +1,12 @@
-"""Reading the timeline that XLA's latency-hiding scheduler predicts."""
+"""The module inside a ScheduleProto."""
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
+from engine.cost.scheduled_module import read_scheduled_module
 from engine.errors import InputError
 from engine.hlo.hlo_pb2 import BF16
-from engine.hlo.predicted import is_predicted_schedule, read_predicted_schedule
 
 TEXT = """hlo_module {
   name: "step"
@@ -84,9 +82,9 @@ computation_schedules {
 """
 
 
-def test_module_order_and_times_are_read() -> None:
-    predicted = read_predicted_schedule(gzip.compress(TEXT.encode()), "a.txt")
-    module = predicted.module
+def test_module_and_order_are_read() -> None:
+    scheduled = read_scheduled_module(TEXT, "a.txt")
+    module = scheduled.module
     parameter, dot = module.entry.instructions
     assert (module.name, parameter.shape.element_type, list(parameter.shape.dimensions)) == ("step", BF16, [8])
     assert list(dot.operand_ids) == [parameter.id, parameter.id]
@@ -95,44 +93,36 @@ def test_module_order_and_times_are_read() -> None:
     assert dot.is_host_transfer
     assert dict(dot.frontend_attributes.map) == {"why": 'a "quote"'}
     assert list(module.proto.schedule.sequences[16].instruction_ids) == [parameter.id, dot.id]
-    (order,) = predicted.orders
-    assert order.start.tolist() == [0, 1]
-    assert order.statistics == {"total_wasted_cycles": 3, "total_cycles": 22.5}
-    assert predicted.picoseconds(order.end).tolist() == [952, 21429]
+    assert scheduled.schedule.computations[0].names == ("x", "dot.1")
 
 
-def test_recognises_its_own_kind() -> None:
-    assert is_predicted_schedule(TEXT.encode())
-    assert is_predicted_schedule(gzip.compress(TEXT.encode()))
-    assert not is_predicted_schedule(b"HloModule step")
-    assert not is_predicted_schedule(b"\x1f\x8bnot gzip")
-    assert not is_predicted_schedule(b"\xff\xfe")
+def test_lists_and_other_spacing_are_read_too() -> None:
+    text = TEXT.replace("dimensions: 8", "dimensions: [8, 16]").replace(
+        "is_host_transfer: true", "is_host_transfer:true"
+    )
+    module = read_scheduled_module(text, "a.txt").module
+    assert list(module.entry.instructions[0].shape.dimensions) == [8, 16]
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("old", "new"),
     [
-        ("HloModule step\n", "a.txt:1:1: expected a ScheduleProto"),
-        ("", "found no hlo_module"),
-        (TEXT[: TEXT.index("    id: 16")], "it ends before it is complete"),
-        (TEXT.replace("22.5", "soon", 1), "a.txt:64:27: expected a number, found 'soon'"),
-        (TEXT.replace("element_type: BF16", "element_type: BF17"), "expected a value of element_type, found 'BF17'"),
-        (TEXT.replace("dimensions: 8", "dimensions: many"), "expected a value of dimensions, found 'many'"),
+        ("element_type: BF16", "element_type: BF17"),
+        ("dimensions: 8", "dimensions: many"),
+        ("is_host_transfer: true", "is_host_transfer: perhaps"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(text: str, says: str) -> None:
-    with pytest.raises(InputError, match=says.replace("(", r"\(")):
-        read_predicted_schedule(text.encode(), "a.txt")
-
-
-@pytest.mark.parametrize("data", [b"\x1f\x8bnot gzip", b"\xff\xfe\x00", gzip.compress(TEXT.encode())[:200]])
-def test_damaged_bytes_are_an_input_error(data: bytes) -> None:
-    with pytest.raises(InputError, match="expected a ScheduleProto"):
-        read_predicted_schedule(data, "a.txt")
+def test_what_is_wrong_is_said_with_its_place(old: str, new: str) -> None:
+    name, _, value = new.partition(": ")
+    line = TEXT[: TEXT.index(old)].count("\n") + 1
+    with pytest.raises(InputError, match=f"a value of {name} was expected before this, but {value} came") as caught:
+        read_scheduled_module(TEXT.replace(old, new), "a.txt")
+    assert caught.value.place is not None
+    assert caught.value.place.line in (line, line + 1)
 
 
 def test_every_truncation_is_an_error() -> None:
     lines = TEXT.splitlines(keepends=True)
     for count in range(len(lines)):
         with pytest.raises(InputError):
-            read_predicted_schedule("".join(lines[:count]).encode(), "a.txt")
+            read_scheduled_module("".join(lines[:count]), "a.txt")
