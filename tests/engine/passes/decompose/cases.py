@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.hlo.reading import read_here
+from engine.ir.edit import Editor
 from engine.ir.module import Module
 from engine.ir.shapes import element_type_named, numpy_dtype
+from engine.passes.decompose.emit import emit, why_not
 from engine.passes.decompose.site import Case, EinsumUse, GatherSite, Groups, Mode, ScatterSite
+from engine.passes.decompose.variants import Variant
+from tests.engine.passes.decompose.running import reloaded, run
 
 Array = npt.NDArray[Any]
 Lists = tuple[tuple[int, ...], ...]
+
+FORMS: tuple[Literal["unrolled", "rolled"], ...] = ("unrolled", "rolled")
+UNROLLS: tuple[Literal[1, 2], ...] = (1, 2)
+RINGS: tuple[Literal["one", "both"], ...] = ("one", "both")
+CHAINS: tuple[Literal["stride", "halves"], ...] = ("stride", "halves")
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Program:
     rhs: str
     blocked: str
     scatter: bool
-    groups: Lists
+    groups: Lists = ()
     side: int = 0
     """Which operand is gathered; for a scatter it follows from the blocked index."""
     dtype: str = "f32"
@@ -163,6 +172,14 @@ class Program:
                 results[member] = [np.einsum(equation, *pair)] + ([-whole] if self.rebuild else [])
         return results
 
+    @property
+    def tolerance(self) -> float:
+        """Allowed error relative to the largest value: N roundings of the type's precision, 1e-5 for f32."""
+        bits = {"bf16": 8, "f16": 11, "f8e4m3fn": 3, "f8e5m2": 2}.get(self.dtype)
+        if self.dtype in ("s32", "s8", "u8"):
+            return 0.0
+        return 1e-5 if bits is None else self.count * 2.0**-bits
+
     def inputs(self, rng: np.random.Generator) -> list[tuple[Array, Array]]:
         dtype = numpy_dtype(element_type_named(self.dtype))
         made = []
@@ -196,12 +213,11 @@ def module_of(programs: Sequence[Program]) -> Module:
         results += names
         made = {line.split(" = ")[0]: line.split(" = ")[1].split(" ")[0] for line in lines}
         result_shapes += [made[name] for name in names]
-    adders = []
-    for t in sorted({p.dtype for p in programs}):
-        adders.append(
-            f"add_{t} {{\n  l_{t} = {t}[] parameter(0)\n  r_{t} = {t}[] parameter(1)\n"
-            f"  ROOT s_{t} = {t}[] add(l_{t}, r_{t})\n}}\n"
-        )
+    adders = [
+        f"add_{t} {{\n  l_{t} = {t}[] parameter(0)\n  r_{t} = {t}[] parameter(1)\n"
+        f"  ROOT s_{t} = {t}[] add(l_{t}, r_{t})\n}}\n"
+        for t in sorted({p.dtype for p in programs})
+    ]
     root = f"  ROOT all = ({', '.join(result_shapes)}) tuple({', '.join(results)})"
     body = "\n".join([*parameters, *code, root])
     text = f"HloModule cases, num_partitions={devices}\n\n" + "\n".join(adders) + f"\nENTRY main {{\n{body}\n}}\n"
@@ -225,11 +241,11 @@ def rings(count: int, kind: str) -> tuple[Lists, int]:
 
 
 EINSUMS = {
-    "non-contracting": Program("mk", "kn", "m", False, (), 0),
-    "contracting": Program("mk", "kn", "k", False, (), 0),
-    "batch": Program("bmk", "bkn", "b", False, (), 0),
-    "scatter": Program("mk", "kn", "m", True, ()),
-    "batch-scatter": Program("bmk", "bkn", "b", True, ()),
+    "non-contracting": Program("mk", "kn", "m", scatter=False),
+    "contracting": Program("mk", "kn", "k", scatter=False),
+    "batch": Program("bmk", "bkn", "b", scatter=False),
+    "scatter": Program("mk", "kn", "m", scatter=True),
+    "batch-scatter": Program("bmk", "bkn", "b", scatter=True),
 }
 """One plain program a case; groups and sizes are to be filled in."""
 
@@ -237,3 +253,45 @@ EINSUMS = {
 def sized(program: Program, groups: Lists, devices: int, **changes: Any) -> Program:
     sizes = {"m": 2, "k": 3, "n": 4, "b": 2, "c": 2, "h": 3, **changes.pop("sizes", {})}
     return replace(program, groups=groups, devices=devices, sizes=sizes, **changes)
+
+
+def variants(*, accumulate: Literal["same", "f32"] = "same") -> list[Variant]:
+    """Every form of a decomposition that is one of its own."""
+    return [
+        Variant(form, unroll, ring, chains, accumulate=accumulate)
+        for form in FORMS
+        for unroll in UNROLLS
+        for ring in RINGS
+        for chains in CHAINS
+        if chains == "stride" or (unroll == 2 and ring == "one")
+    ]
+
+
+def decomposed(programs: Sequence[Program], chosen: Sequence[Variant]) -> tuple[Module, Module, list[int]]:
+    """(all programs in one module, the same decomposed, numbers of the programs whose variant applied)."""
+    module = module_of(programs)
+    editor = Editor(module)
+    done = []
+    for c, (program, variant) in enumerate(zip(programs, chosen, strict=True)):
+        site = program.site(module, c)
+        if why_not(editor, site, variant) is None:
+            emit(editor, site, variant)
+            done.append(c)
+    return module, editor.finish(), done
+
+
+def check(module: Module, programs: Sequence[Program], seed: int = 0) -> None:
+    """Run `module` on CPU devices and compare every program's results with float64."""
+    rng = np.random.default_rng(seed)
+    inputs = [program.inputs(rng) for program in programs]
+    devices = programs[0].devices
+    outputs = run(reloaded(module), [[a for given in inputs for a in given[d]] for d in range(devices)])
+    at = 0
+    for program, given in zip(programs, inputs, strict=True):
+        expected = program.reference(given)
+        for k in range(len(expected[0])):
+            got = np.stack([np.asarray(outputs[d][at + k]).astype(expected[d][k].dtype) for d in range(devices)])
+            want = np.stack([expected[d][k] for d in range(devices)])
+            error = np.abs(got - want).max() / max(1.0, np.abs(want).max())
+            assert error <= program.tolerance, f"{program}: error {error}, allowed {program.tolerance}"
+        at += len(expected[0])

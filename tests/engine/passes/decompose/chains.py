@@ -108,6 +108,5 @@ ENTRY main {{
             for m in group:
                 _, a, b, c, bias, mask = wide[m]
                 total += (np.maximum(0, whole @ a + bias) * (whole @ b) * mask[:, None]) @ c
-            for m, part in zip(group, np.split(total, len(group)), strict=True):
-                results[m] = part
+            results.update(zip(group, np.split(total, len(group)), strict=True))
         return [results[m] for m in range(self.devices)]

@@ -43,6 +43,8 @@ def run(module: Module, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
     ids = np.array([d.id for d in devices]).reshape(header.replica_count, header.num_partitions)
     build.device_assignment = _jax.DeviceAssignment.create(ids)
     build.debug_options.xla_disable_hlo_passes = "spmd-partitioning,sharding-propagation"
+    build.debug_options.xla_backend_optimization_level = 0
+    build.debug_options.xla_llvm_disable_expensive_passes = True
     code = to_stablehlo(module.proto.SerializeToString())
     executable = client.compile_and_load(code, _jax.DeviceList(tuple(devices)), options)
     sharding = NamedSharding(Mesh(np.array(devices), ("d",)), PartitionSpec())
