@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.chips.machine import Machine
 from engine.cost.costs import Costs
@@ -27,5 +27,7 @@ class Program:
     buffers: Mapping[int, Buffers]
     trips: Mapping[int, int]
     """Instruction id of each reachable `while` → how often its body runs."""
+    copies: Mapping[int, int] = field(default_factory=dict)
+    """Id of a loop body → picoseconds that its loop-carried copies take in each iteration; nothing where none are."""
     notes: tuple[str, ...] = ()
     """What was assumed (an unknown trip count, a branch weight, …), each one sentence for the user."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
+from engine.cost.carried import loop_copies
+from engine.cost.compute import PICO
 from engine.cost.costs import Costs, Origin
 from engine.cost.imports import ImportedCosts, compiler_estimates
 from engine.cost.pricing import Pricing
 from engine.cost.program import Program
+from engine.hlo.hlo_pb2 import ShapeProto
 from engine.ir.buffering import buffers_of
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
 from engine.ir.module import Module
+from engine.ir.shapes import byte_count
 from engine.ir.trips import trips_of
 
 _LISTED = 20
@@ -47,8 +52,15 @@ def prepare(
         costs=costs,
         buffers={id_: buffers_of(module, graph) for id_, graph in graphs.items()},
         trips=trips,
+        copies={body: _copying(copied, machine) for body, copied in loop_copies(module).items()},
         notes=(*machine.notes, *notes, *said),
     )
+
+
+def _copying(arrays: Iterable[ShapeProto], machine: Machine) -> int:
+    """Picoseconds to read and write arrays once."""
+    moved = [2 * byte_count(shape) for shape in arrays]
+    return len(moved) * machine.chip.units.launch + ceil(sum(moved) / machine.hbm_bandwidth * PICO)
 
 
 def _replaced(costs: Costs, graph: Graph, found: ImportedCosts) -> Costs:

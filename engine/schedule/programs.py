@@ -10,6 +10,7 @@ from engine.chips.budget import Budget, Kind
 from engine.control import QUIET, Control
 from engine.cost.program import Program
 from engine.schedule.problem import Loads, Order, Problem, Schedule, Scheduler
+from engine.simulate.plan import call_makespan
 from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import simulate_computation
 
@@ -57,7 +58,7 @@ def problem_of(
         called = [runs[int(c)] for c in graph.called.of(node) if int(c) in runs]
         if not called:
             continue
-        compute[node] += _duration(program, int(graph.ids[node]), graph.opcodes[node], called)
+        compute[node] += call_makespan(program, graph, node, runs)
         held[node] = np.max([run.held for run in called], axis=0)
         held_total[node] = max(run.in_flight for run in called)
         callee_peak[node] = max(run.extra for run in called)
@@ -74,12 +75,3 @@ def problem_of(
         held_total=held_total,
         loads=Loads(costs.load_start, costs.load_link, costs.load_bytes),
     )
-
-
-def _duration(program: Program, instruction: int, opcode: str, called: list[ComputationRun]) -> int:
-    if opcode == "while":
-        body, *condition = (run.makespan for run in called)
-        return program.trips[instruction] * (body + sum(condition)) + sum(condition)
-    if opcode == "conditional":
-        return sum(run.makespan for run in called) // len(called)
-    return sum(run.makespan for run in called)

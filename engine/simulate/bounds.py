@@ -89,7 +89,8 @@ def _called(program: Program, graph: Graph, node: int, callees: Mapping[int, _Su
     for count, one in zip(times, called, strict=True):
         for resource, amount in one.used.items():
             used[resource] = used.get(resource, 0) + count * amount
-    total = sum(count * one.best for count, one in zip(times, called, strict=True))
+    copies = program.copies.get(int(graph.called.of(node)[0]), 0) if graph.opcodes[node] == "while" else 0
+    total = sum(count * one.best for count, one in zip(times, called, strict=True)) + trips * copies
     return _Sums(total, total, used)
 
 
