@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 
 from engine.chips.chip import Chip, TorusLinks, Wrap
+from engine.chips.links import read_links
 from engine.chips.machine import Machine
-from engine.chips.mesh import Mesh, infer_mesh, parse_mesh, place
+from engine.chips.mesh import DeviceOrder, Mesh, infer_mesh, parse_mesh, place
 from engine.chips.topology import Domains, Topology, Torus
 from engine.errors import UnsupportedError, UsageError
 from engine.ir.graph import Ints
@@ -22,17 +23,18 @@ _GROUPED = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "ragged-
 def machine_for(module: Module, chip: Chip, topology: str | None = None, mesh: str | None = None) -> Machine:
     """The machine that runs `module`, one device of it on each of its chips.
 
-    `topology` is ``4x4x4`` (a torus or mesh; ``4x4x8w`` or ``4tx4mx8t`` forces wrap per axis) or, on GPUs,
-    ``NODESxGPUS``; `mesh` is ``x=8,y=8`` with axes slowest first. Raises UsageError where they do not fit the module.
+    `topology` is ``4x4x4`` (``4tx4mx8t`` forces torus or mesh per axis), on GPUs ``NODESxGPUS``, or the path of a
+    TOML file that lists links; `mesh` is ``x=8,y=8`` with axes slowest first, and may end in ``;order=ring`` or
+    ``;order=natural`` (`engine.chips.mesh.DeviceOrder`). Raises UsageError where they do not fit the module.
     """
     devices = module.header.devices
     notes: list[str] = []
     wired = _topology(chip, devices, topology, notes)
-    axes = parse_mesh(mesh) if mesh else _mesh(module, devices, notes)
+    axes, order = parse_mesh(mesh) if mesh else (_mesh(module, devices, notes), DeviceOrder.MESH)
     if prod(size for _, size in axes) != devices:
         shown = ",".join(f"{name}={size}" for name, size in axes)
         raise UsageError(f"mesh {shown} has {prod(size for _, size in axes)} devices, but the module runs on {devices}")
-    position = _positions(axes, wired, devices, chip, notes)
+    position = _positions(axes, order, wired, devices, notes)
     position.setflags(write=False)
     return Machine(chip, devices, wired, position, axes, tuple(notes))
 
@@ -60,6 +62,8 @@ def _groups(module: Module) -> Iterable[Ints]:
 
 
 def _topology(chip: Chip, devices: int, text: str | None, notes: list[str]) -> Topology:
+    if text is not None and text.endswith(".toml"):
+        return read_links(text, devices)
     if isinstance(chip.network, TorusLinks):
         chips = -(-devices // chip.devices_per_chip)
         shape, forced = (_torus_shape(chip.network, chips), None) if text is None else _read_shape(text)
@@ -70,6 +74,11 @@ def _topology(chip: Chip, devices: int, text: str | None, notes: list[str]) -> T
                 f"topology {text} has {prod(shape)} chips, but the module runs on {devices} devices"
                 f" ({chip.devices_per_chip} a chip): {chips} chips are needed"
             )
+        if any(size > most for size, most in zip(sorted(shape), sorted(chip.network.largest), strict=False)):
+            largest = "x".join(map(str, chip.network.largest))
+            notes.append(f"{'x'.join(map(str, shape))} is larger than a {chip.title} pod ({largest}).")
+        if len(shape) > 3:
+            raise UsageError(f"a torus has up to 3 axes, but topology {text} has {len(shape)}")
         wrap = forced or _wraps(chip.network, shape)
         return Torus(shape, wrap, chip.network.link, chip.network.hop_latency)
     network = chip.network
@@ -111,16 +120,14 @@ def _wraps(network: TorusLinks, shape: tuple[int, ...]) -> tuple[bool, ...]:
 
 
 def _torus_shape(network: TorusLinks, chips: int) -> tuple[int, ...]:
-    """The most cubic box; axes that are multiples of 4 are preferred, for they wrap."""
-    best: tuple[tuple[float, ...], tuple[int, ...]] | None = None
-    for shape in _boxes(chips, network.dimensions):
-        wraps = sum(_wraps(network, shape))
+    """The most cubic box that fits into a pod; one of whole cubes, which wraps, before one that is not."""
+
+    def badness(shape: tuple[int, ...]) -> tuple[float, ...]:
         over = sum(size > most for size, most in zip(shape, sorted(network.largest), strict=True))
-        key = (over, -wraps, shape[-1] / shape[0], *shape)
-        if best is None or key < best[0]:
-            best = (key, shape)
-    assert best is not None  # (1, …, chips) is always a box
-    return best[1]
+        wraps = network.wrap == Wrap.CUBES and all(_wraps(network, shape))
+        return over, not wraps, shape[-1] / shape[0]
+
+    return min(_boxes(chips, network.dimensions), key=badness)
 
 
 def _boxes(chips: int, dimensions: int, least: int = 1) -> Iterable[tuple[int, ...]]:
@@ -135,12 +142,23 @@ def _boxes(chips: int, dimensions: int, least: int = 1) -> Iterable[tuple[int, .
                 yield (size, *rest)
 
 
-def _positions(axes: Mesh, topology: Topology, devices: int, chip: Chip, notes: list[str]) -> Ints:
-    share = chip.devices_per_chip
-    if not isinstance(topology, Torus) or share > 1:
-        return np.arange(devices) // share
-    placed = place(axes, topology.shape)
+def _positions(axes: Mesh, order: DeviceOrder, topology: Topology, devices: int, notes: list[str]) -> Ints:
+    """Chip of each device; devices of one chip have neighbouring numbers."""
+    share = max(1, devices // topology.size)
+    natural = np.arange(devices) // share
+    if not isinstance(topology, Torus) or order == DeviceOrder.NATURAL:
+        return natural
+    on_chips = _without_chip(axes, share)
+    placed = place(on_chips, topology.shape, topology.wrap, order) if on_chips is not None else None
     if placed is None:
         notes.append("The mesh does not factor over the topology: devices are numbered along its first axis first.")
-        return np.arange(devices)
-    return placed
+        return natural
+    return np.repeat(placed, share)
+
+
+def _without_chip(axes: Mesh, share: int) -> Mesh | None:
+    """The mesh of chips whose `share` devices are along the fastest axis; None where that axis does not divide."""
+    if share == 1:
+        return axes
+    *slower, (name, size) = axes
+    return (*slower, (name, size // share)) if size % share == 0 else None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from engine.chips.budget import Budget, Kind
 from engine.chips.chip import Chip, DomainLinks, Exclusive, Rate, TorusLinks, Units, Wrap
+from engine.chips.figures import Figures
 from engine.errors import InputError, UsageError
 
 _UNLIMITED = 1e12
@@ -54,75 +53,12 @@ def load_chip(name: str) -> Chip:
     return _chip(path.stem, text, name)
 
 
-class _Table:
-    """A TOML table whose every key must be asked for once; errors name the key."""
-
-    def __init__(self, values: dict[str, Any], where: str) -> None:
-        self._values = values
-        self._where = where
-        self._asked: set[str] = set()
-
-    def number(self, key: str, default: float | None = None) -> float:
-        value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise InputError(f"{self._where}{key}: a number that is not negative was expected, but {value!r} came")
-        return float(value)
-
-    def positive(self, key: str, default: float | None = None) -> float:
-        value = self.number(key, default)
-        if value == 0:
-            raise InputError(f"{self._where}{key}: a number above 0 was expected, but 0 came")
-        return value
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self._get(key, default)
-        if not isinstance(value, str):
-            raise InputError(f"{self._where}{key}: text was expected, but {value!r} came")
-        return value
-
-    def integers(self, key: str, count: int) -> tuple[int, ...]:
-        value = self._get(key, None)
-        if not isinstance(value, list) or len(value) != count or not all(type(v) is int and v > 0 for v in value):
-            raise InputError(f"{self._where}{key}: a list of {count} integers above 0 was expected, but {value!r} came")
-        return tuple(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._get(key, [])
-        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-            raise InputError(f"{self._where}{key}: a list of texts was expected, but {value!r} came")
-        return tuple(value)
-
-    def table(self, key: str, needed: bool = True) -> _Table:
-        value = self._get(key, None if needed else {})
-        if not isinstance(value, dict):
-            raise InputError(f"{self._where}{key}: a table was expected, but {value!r} came")
-        return _Table(value, f"{self._where}{key}.")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def finish(self) -> None:
-        """Raise InputError for a key that nobody asked for: a slip of the pen must not pass as a default."""
-        for key in self._values:
-            if key not in self._asked:
-                close = difflib.get_close_matches(key, self._asked, n=1)
-                hint = f" (did you mean '{close[0]}'?)" if close else ""
-                raise InputError(f"{self._where}{key}: no figure of a chip has this name{hint}")
-
-    def _get(self, key: str, default: Any) -> Any:
-        self._asked.add(key)
-        value = self._values.get(key, default)
-        if value is None:
-            raise InputError(f"{self._where}{key} is missing")
-        return value
-
-
 def _chip(name: str, text: str, path: str) -> Chip:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: a chip's TOML file was expected: {error}") from error
-    top = _Table(values, f"{path}: ")
+    top = Figures(values, f"{path}: ")
     share = int(top.positive("devices_per_chip", 1))
     peaks, hbm, flight = top.table("peak_tflops"), top.table("hbm"), top.table("in_flight", needed=False)
     uncertain = top.table("uncertain", needed=False)
@@ -157,19 +93,19 @@ def _one_of(value: str, choices: tuple[str, ...], where: str) -> str:
     return value
 
 
-def _budget(table: _Table) -> Budget:
+def _budget(table: Figures) -> Budget:
     limits = {key: int(table.positive(key)) for key in table if key == "total" or key in _KINDS}
     table.finish()
     total = limits.pop("total", None)
     return Budget(total, tuple(sorted((_KINDS[key], limit) for key, limit in limits.items())))
 
 
-def _rate(table: _Table, prefix: str = "") -> Rate:
+def _rate(table: Figures, prefix: str = "") -> Rate:
     nominal = table.positive(f"{prefix}nominal_gigabytes_per_second")
     return Rate(table.positive(f"{prefix}usable_gigabytes_per_second", nominal) * 1e9, nominal * 1e9)
 
 
-def _torus(table: _Table, path: str) -> TorusLinks:
+def _torus(table: Figures, path: str) -> TorusLinks:
     dimensions = int(table.positive("dimensions"))
     found = TorusLinks(
         dimensions=dimensions,
@@ -183,7 +119,7 @@ def _torus(table: _Table, path: str) -> TorusLinks:
     return found
 
 
-def _domain(table: _Table) -> DomainLinks:
+def _domain(table: Figures) -> DomainLinks:
     found = DomainLinks(
         domain=int(table.positive("devices")),
         link=_rate(table),
@@ -197,7 +133,7 @@ def _domain(table: _Table) -> DomainLinks:
     return found
 
 
-def _units(table: _Table, share: int) -> Units:
+def _units(table: Figures, share: int) -> Units:
     rows, columns, depth = table.integers("tile", 3)
     launch = table.number("launch_nanoseconds")
     found = Units(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from itertools import pairwise
 from math import gcd, prod
 
@@ -14,10 +15,29 @@ from engine.ir.graph import Ints
 Mesh = tuple[tuple[str, int], ...]
 
 
-def parse_mesh(text: str) -> Mesh:
-    """``x=8,y=8`` as axes, slowest first. Raises UsageError."""
+class DeviceOrder(StrEnum):
+    """Which chip each device of the job is."""
+
+    MESH = "mesh"
+    """Every mesh axis on its own axes of the torus, row-major, as JAX's `create_device_mesh` lays them out."""
+    RING = "ring"
+    """The same axes, but back and forth along them, so that the next device of a mesh axis is a neighbour."""
+    NATURAL = "natural"
+    """Devices in the order of the chips, along the torus' first axis first, whatever the mesh."""
+
+
+def parse_mesh(text: str) -> tuple[Mesh, DeviceOrder]:
+    """``x=8,y=8`` as axes, slowest first, and the device order that ``;order=ring`` asks for. Raises UsageError."""
+    written, semicolon, suffix = text.partition(";")
+    order = DeviceOrder.MESH
+    if semicolon:
+        key, _, value = (part.strip() for part in suffix.partition("="))
+        if key != "order" or value not in tuple(DeviceOrder):
+            listed = ", ".join(f"order={o}" for o in DeviceOrder)
+            raise UsageError(f"after the axes of a mesh one of {listed} was expected, but '{suffix.strip()}' came")
+        order = DeviceOrder(value)
     axes: list[tuple[str, int]] = []
-    for piece in text.split(","):
+    for piece in written.split(","):
         name, equals, size = (part.strip() for part in piece.partition("="))
         if not equals or not name or not size.isdecimal() or int(size) < 1:
             raise UsageError(
@@ -26,7 +46,7 @@ def parse_mesh(text: str) -> Mesh:
         axes.append((name, int(size)))
     if len({name for name, _ in axes}) < len(axes):
         raise UsageError(f"mesh '{text}' names an axis twice")
-    return tuple(axes)
+    return tuple(axes), order
 
 
 def infer_mesh(devices: int, groups: Iterable[Ints]) -> Mesh:
@@ -67,11 +87,11 @@ def _cuts(group: Ints) -> list[int]:
     return cuts
 
 
-def place(mesh: Mesh, shape: Sequence[int]) -> Ints | None:
+def place(mesh: Mesh, shape: Sequence[int], wrap: Sequence[bool], order: DeviceOrder = DeviceOrder.MESH) -> Ints | None:
     """Chip numbers (first axis fastest) of devices in row-major order of `mesh`, shape [devices].
 
-    Mesh axes get whole axes of the torus where their product fits, fastest mesh axis first, as JAX's
-    `create_device_mesh` does; what is left is split. Returns None where the sizes do not factor.
+    Mesh axes get whole axes of the torus where their product fits, fastest mesh axis first; what is left is split.
+    Returns None where the sizes do not factor.
     """
     left = list(shape)
     wanted = [size for _, size in mesh]
@@ -92,7 +112,16 @@ def place(mesh: Mesh, shape: Sequence[int]) -> Ints | None:
                 size //= taken
         if size > 1:
             return None
-    return _positions(factors, shape)
+    return _positions([_sorted(f, shape, wrap, order) for f in factors], shape, order)
+
+
+def _sorted(
+    factors: list[tuple[int, int]], shape: Sequence[int], wrap: Sequence[bool], order: DeviceOrder
+) -> list[tuple[int, int]]:
+    """Most significant digit first. A ring closes where that digit's last value neighbours its first."""
+    if order != DeviceOrder.RING:
+        return sorted(factors)
+    return sorted(factors, key=lambda f: (not (f[1] == 2 or (wrap[f[0]] and f[1] == shape[f[0]])), f))
 
 
 def _subset(left: list[int], shape: list[int], size: int) -> tuple[int, ...] | None:
@@ -105,11 +134,23 @@ def _subset(left: list[int], shape: list[int], size: int) -> tuple[int, ...] | N
     return None
 
 
-def _positions(factors: list[list[tuple[int, int]]], shape: Sequence[int]) -> Ints:
-    """Row-major over all factors; the factors of one torus axis are its digits, slowest mesh axis most significant."""
-    digits = [(axis, size) for per_axis in factors for axis, size in sorted(per_axis)]
-    index = np.unravel_index(np.arange(prod(shape)), [size for _, size in digits] or [1])
-    coordinates = [np.zeros(prod(shape), np.int64) for _ in shape]
-    for (axis, size), digit in zip(digits, index, strict=False):
-        coordinates[axis] = coordinates[axis] * size + digit
+def _positions(factors: list[list[tuple[int, int]]], shape: Sequence[int], order: DeviceOrder) -> Ints:
+    """Row-major over all factors; of a torus axis that is split, the slowest mesh axis has the most significant digit.
+
+    In ring order a digit runs backwards wherever the more significant digits of its mesh axis add up to an odd number
+    (a reflected Gray code), so that each step changes one digit by one.
+    """
+    count = prod(shape)
+    digits = np.unravel_index(np.arange(count), [size for mesh_axis in factors for _, size in mesh_axis] or [1])
+    coordinates = [np.zeros(count, np.int64) for _ in shape]
+    at = 0
+    for mesh_axis in factors:
+        above = np.zeros(count, np.int64)
+        for axis, size in mesh_axis:
+            digit = digits[at].astype(np.int64)
+            at += 1
+            if order == DeviceOrder.RING:
+                digit = np.where(above % 2 == 1, size - 1 - digit, digit)
+            above += digits[at - 1] if order != DeviceOrder.RING else digit
+            coordinates[axis] = coordinates[axis] * size + digit
     return np.ravel_multi_index(coordinates, tuple(shape), order="F").astype(np.int64)

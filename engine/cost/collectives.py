@@ -120,7 +120,7 @@ def _collective(machine: Machine, opcode: str, groups: Lists, size: int) -> Tran
     options = [_all_pairs(machine, groups, size) if "all-to-all" in opcode else _both_ways(machine, groups, size)]
     box = _box(machine, groups)
     if box is not None:
-        options.append(_over_box(machine, opcode, box, members, size))
+        options.append(_over_box(machine, opcode, box, size))
     return min(options, key=lambda t: t.time)
 
 
@@ -143,18 +143,24 @@ def _all_pairs(machine: Machine, groups: Lists, size: int) -> Transfer:
 
 
 class _Box(NamedTuple):
-    """A group that is a box of chips: its axes, in units of one link's rate."""
+    """A group whose chips are a box: its axes, in units of one link's rate."""
 
     lengths: tuple[int, ...]
     wraps: tuple[bool, ...]
     shares: tuple[float, ...]
     """How many groups use the heaviest link along each axis."""
     axes: tuple[int, ...]
+    devices: int
+    """Devices of the group on each chip."""
+
+    @property
+    def chips(self) -> int:
+        return prod(self.lengths)
 
 
 def _box(machine: Machine, groups: Lists) -> _Box | None:
     torus = machine.topology
-    if not isinstance(torus, Torus) or machine.chip.devices_per_chip > 1:
+    if not isinstance(torus, Torus):
         return None
     members = np.array(groups, np.int64)
     at = torus.coordinates[machine.position[members]]
@@ -166,9 +172,10 @@ def _box(machine: Machine, groups: Lists) -> _Box | None:
             lengths.append(len(values))
             wraps.append(torus.wrap[axis] and len(values) == torus.shape[axis])
             shares.append(_share(torus, at, axis))
-    if prod(lengths) != members.shape[1]:
+    chips = len(np.unique(machine.position[members[0]]))
+    if prod(lengths) != chips or members.shape[1] % chips:
         return None
-    return _Box(tuple(lengths), tuple(wraps), tuple(shares), tuple(axes))
+    return _Box(tuple(lengths), tuple(wraps), tuple(shares), tuple(axes), members.shape[1] // chips)
 
 
 def _share(torus: Torus, at: Ints, axis: int) -> float:
@@ -181,19 +188,21 @@ def _share(torus: Torus, at: Ints, axis: int) -> float:
     return float(covered.max())
 
 
-def _over_box(machine: Machine, opcode: str, box: _Box, members: int, size: int) -> Transfer:
+def _over_box(machine: Machine, opcode: str, box: _Box, size: int) -> Transfer:
     """All axes at once: the data are cut so that every axis takes its part in the proportion of its capacity."""
     torus = machine.topology
     assert isinstance(torus, Torus)
+    if box.chips == 1:
+        return NOTHING
     loads = np.zeros(len(machine.links))
     hops = sum(n // 2 if w else n - 1 for n, w in zip(box.lengths, box.wraps, strict=True))
     if "all-to-all" in opcode:
         for axis, length, wrap, share in zip(box.axes, box.lengths, box.wraps, box.shares, strict=True):
-            loads[2 * axis : 2 * axis + 2] = size * length / (8 if wrap else 4) * share
+            loads[2 * axis : 2 * axis + 2] = size * box.devices * length / (8 if wrap else 4) * share
     else:
         capacity = sum((2 if w else 1) / s for w, s in zip(box.wraps, box.shares, strict=True))
         for axis in box.axes:
-            loads[2 * axis : 2 * axis + 2] = size * (members - 1) / members / capacity
+            loads[2 * axis : 2 * axis + 2] = size * (box.chips - 1) / box.chips / capacity
     wire = loads.max() / torus.link.usable * PICO
     return _transfer(_launch(machine) + hops * torus.hop_latency + wire, loads)
 
