@@ -199,7 +199,7 @@ class Finder:
             site = self._scatter(collective, path, einsum, groups)
         except Refusal as reason:
             return Reduction(einsum, None, str(reason), self._is_sliced(collective))
-        return Reduction(einsum, site, "", True)
+        return Reduction(einsum, site, "", is_sliced=True)
 
     def all_reduce(self, collective: Collective) -> tuple[AllReduceSite, Readers]:
         """A whole all-reduce between einsums, taken apart along the dimension with the most readers.

@@ -1,0 +1,31 @@
+"""The pass: collectives and the einsums next to them become rings of partial einsums and collective permutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engine.ir.edit import Editor
+from engine.ir.module import Module
+from engine.passes.decompose.emit import emit
+from engine.passes.decompose.options import Options
+from engine.passes.decompose.planning import plan
+from engine.passes.passes import Context, Result
+
+
+@dataclass(frozen=True)
+class Decompose(Options):
+    """Decomposes what the gate, or the user, lets through; every collective gets a verdict."""
+
+    name: ClassVar[str] = "decompose"
+
+    def apply(self, module: Module, context: Context) -> Result:
+        """Raises UsageError when `force` or `forbid` name nothing, UnsupportedError for groups that do not fit."""
+        planned = plan(module, context.machine, self, context.control.part(0.0, 0.5))
+        if not planned.parts:
+            return Result(module, planned.candidates, notes=planned.notes)
+        editor = Editor(module)
+        for number, part in enumerate(planned.parts):
+            context.control.step(0.5 + 0.5 * number / len(planned.parts), "writing loops")
+            emit(editor, part.site, part.variant)
+        return Result(editor.finish(), planned.candidates, notes=planned.notes)
