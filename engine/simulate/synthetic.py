@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from engine.ir.buffers import Buffers
 from engine.ir.graph import Csr, Ints
 from engine.ir.graphs import graphs_of
 from engine.ir.module import Module
+
+NO_COPIES: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,12 @@ class Sketch:
         opcode = "dot" if einsum else "add"
         return self._add(_Node(opcode, operands, time, hbm=hbm, flops=flops, size=size))
 
-    def start(self, time: int, *operands: int, loads: Mapping[int, int] | None = None, size: int = 0) -> int:
+    def start(
+        self, time: int, *operands: int, loads: Mapping[int, int] | None = None, size: int = 0, hbm: int = 0
+    ) -> int:
         """Begin a permute that takes `time` when alone and puts `loads` (link class → bytes) on the network."""
         entries = tuple(sorted((loads or {}).items()))
-        return self._add(_Node("collective-permute-start", operands, 0, time, Kind.PERMUTE, entries, size=size))
+        return self._add(_Node("collective-permute-start", operands, 0, time, Kind.PERMUTE, entries, hbm, size=size))
 
     def done(self, start: int) -> int:
         """Wait for the permute that `start` began."""
@@ -88,7 +93,7 @@ def draw_program(random: Random, machine: Machine, *, computations: int = 3, nod
     sketches[0].compute(random.choice((0, 1_000)))
     count = random.randint(1, computations)
     sketches.extend(_draw_sketch(random, machine, k, random.randint(0, nodes)) for k in range(1, count + 1))
-    return assemble(sketches, machine)
+    return assemble(sketches, machine, {k: random.choice((0, 700)) for k in range(count)})
 
 
 def _draw_sketch(random: Random, machine: Machine, number: int, nodes: int) -> Sketch:
@@ -125,8 +130,11 @@ def _draw_sketch(random: Random, machine: Machine, number: int, nodes: int) -> S
     return sketch
 
 
-def assemble(sketches: Iterable[Sketch], machine: Machine) -> Program:
-    """A program of computations numbered as given, the last one being the entry; the last node is the root."""
+def assemble(sketches: Iterable[Sketch], machine: Machine, copies: Mapping[int, int] = NO_COPIES) -> Program:
+    """A program of computations numbered as given, the last one being the entry; the last node is the root.
+
+    `copies` are picoseconds of loop-carried copies by number of the loop body.
+    """
     proto, trips, costs, buffers = HloModuleProto(name="sketch"), {}, {}, {}
     first = 1
     for number, sketch in enumerate(sketches):
@@ -146,7 +154,15 @@ def assemble(sketches: Iterable[Sketch], machine: Machine) -> Program:
         first += len(nodes)
     module = Module(proto)
     graphs = graphs_of(module)
-    return Program(module, machine, graphs, {k: costs[k] for k in graphs}, {k: buffers[k] for k in graphs}, trips)
+    return Program(
+        module=module,
+        machine=machine,
+        graphs=graphs,
+        costs={k: costs[k] for k in graphs},
+        buffers={k: buffers[k] for k in graphs},
+        trips=trips,
+        copies=copies,
+    )
 
 
 def _costs(nodes: list[_Node]) -> Costs:

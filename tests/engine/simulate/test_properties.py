@@ -156,7 +156,8 @@ def test_a_loop_takes_its_trips_times_its_body(trips: int) -> None:
         run = entry_run(simulate(program, any_order(program, random_), NO_SHARING))
         for node in loops:
             body, condition = (run.calls[node].totals, run.plan.calls[node].last[0])
-            assert body.makespan == trips * one_iteration(run, node) + condition.makespan
+            copies = program.copies[int(run.graph.called.of(node)[0])]
+            assert body.makespan == trips * (one_iteration(run, node) + copies) + condition.makespan
 
 
 def entry_run(simulation: Simulation) -> ComputationRun:
