@@ -120,4 +120,4 @@ class Guard:
     def _last_reader(self, buffer: int) -> int:
         """Position up to which `buffer` lives while what is unplaced runs in the safe order."""
         unplaced = [r for r in self._readers_of.of(buffer).tolist() if not self._placed[r]]
-        return max([self._place[r] for r in unplaced])
+        return max((self._place[r] for r in unplaced), default=len(self._safe) - 1)

@@ -83,8 +83,8 @@ class Problem:
             return self.graph.predecessors, self.graph.successors
         n = len(self.graph)
         sources = np.concatenate([self.graph.predecessors.items, overwrites.items])
-        targets = np.concatenate([_rows(self.graph.predecessors), _rows(overwrites)])
-        return _distinct(targets, sources, n), _distinct(sources, targets, n)
+        targets = np.concatenate([row_numbers(self.graph.predecessors), row_numbers(overwrites)])
+        return distinct_rows(targets, sources, n), distinct_rows(sources, targets, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,12 +143,12 @@ class Scheduler(Protocol):
         ...
 
 
-def _rows(csr: Csr) -> Ints:
+def row_numbers(csr: Csr) -> Ints:
     """For every item the row it is in."""
     return np.repeat(np.arange(len(csr.starts) - 1, dtype=np.int64), np.diff(csr.starts))
 
 
-def _distinct(keys: Ints, values: Ints, count: int) -> Csr:
+def distinct_rows(keys: Ints, values: Ints, count: int) -> Csr:
     """Rows by key with their distinct values, ascending."""
     pairs = np.unique(keys * count + values)
     starts = np.searchsorted(pairs, np.arange(count + 1, dtype=np.int64) * count).astype(np.int64)

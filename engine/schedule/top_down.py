@@ -1,71 +1,99 @@
-"""The top-down scheduler: along the input order, starts early and dones late."""
+"""The top-down scheduler: along the input order, rebalanced, with starts early and dones late."""
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from engine.control import Control
-from engine.schedule.errors import Infeasible
-from engine.schedule.instance import DONE, START, TOTAL, Instance
-from engine.schedule.memory import post_order
-from engine.schedule.problem import Order, Problem
+from engine.ir.graph import Ints
+from engine.schedule.instance import DONE, START, Instance
+from engine.schedule.measure import broken_rule, makespan
+from engine.schedule.memory import input_order
+from engine.schedule.problem import Decisions, Order, Problem
+from engine.schedule.rebalance import rebalance
+from engine.schedule.stretch import Blocked, dones_late, starts_early
+
+RULE_NAMES = ("InputOrder", "Rebalanced", "StartEarly", "DoneLate", "WithinLimits")
+"""Names in `Decisions.rules` of the top-down scheduler."""
+_INPUT, _REBALANCED, _EARLY, _LATE, _LIMITED = range(5)
 
 
 @dataclass(frozen=True)
 class TopDown:
-    """The seed's top-down scheduler."""
+    """Keeps to the input order but for what makes room between starts and dones.
+
+    First each transfer's interval is filled, in input order, with as much compute as it takes; then each start is moved
+    up to what it needs and each done down to what needs it, within budget and cap.
+    """
 
     name: ClassVar[str] = "top-down"
+    rebalance: bool = True
+    """Whether intervals are filled by run-time cost first."""
 
     def schedule(self, problem: Problem, control: Control) -> Order:
+        control.step(0.0, f"ordering {problem.graph.name} by memory")
         instance = Instance.of(problem)
-        return Order(np.array(_schedule(instance, post_order(instance)), np.int64))
+        given = input_order(instance)
+        best = self._stretched(instance, given, given)
+        if self.rebalance:
+            control.step(0.5, f"rebalancing {problem.graph.name}")
+            filled = rebalance(instance, given)
+            if broken_rule(problem, np.array(filled, np.int64)) is None:
+                balanced = self._stretched(instance, given, filled)
+                if makespan(instance, balanced.nodes.tolist()) <= makespan(instance, best.nodes.tolist()):
+                    return balanced
+        return best
+
+    def _stretched(self, instance: Instance, given: list[int], base: list[int]) -> Order:
+        early, blocked_starts = starts_early(instance, base)
+        order, blocked_dones = dones_late(instance, early)
+        decisions = _decisions(instance, given, base, order, _waits(base, blocked_starts), _waits(early, blocked_dones))
+        return Order(np.array(order, np.int64), decisions)
 
 
-def _schedule(instance: Instance, given: list[int]) -> list[int]:
-    """Starts as soon as they may, dones when nothing else may run."""
+def _waits(order: list[int], blocked: Blocked) -> dict[int, int]:
+    return {node: order[position] for node, position in blocked.items() if 0 <= position < len(order)}
+
+
+def _decisions(
+    instance: Instance,
+    given: list[int],
+    base: list[int],
+    order: list[int],
+    starts: dict[int, int],
+    dones: dict[int, int],
+) -> Decisions:
+    """Rules by how each node's neighbourhood changed; who a limited start or done did not pass is waited for."""
     n = len(instance)
-    rank = {START: 0, DONE: 2}
-    place = [0] * n
-    for position, node in enumerate(given):
-        place[node] = position
-    left = [len(p) for p in instance.predecessors]
-
-    def key(node: int) -> tuple[int, int]:
-        return rank.get(instance.role[node], 1), place[node]
-
-    queue = [(*key(k), k) for k in range(n) if not left[k]]
-    heapq.heapify(queue)
-    flying = [0] * (TOTAL + 1)
-    order: list[int] = []
-    while queue:
-        skipped = []
-        while queue and not _fits(instance, queue[0][2], flying):
-            skipped.append(heapq.heappop(queue))
-        if not queue:
-            raise Infeasible(f"{instance.problem.graph.name} does not fit a budget of {instance.problem.budget}")
-        node = heapq.heappop(queue)[2]
-        for entry in skipped:
-            heapq.heappush(queue, entry)
-        order.append(node)
-        if instance.role[node] in (START, DONE):
-            step = 1 if instance.role[node] == START else -1
-            flying[instance.kind[node]] += step
-            flying[TOTAL] += step
-        for s in instance.successors[node]:
-            left[s] -= 1
-            if not left[s]:
-                heapq.heappush(queue, (*key(s), s))
-    return order
+    rule = np.full(n, _INPUT, np.uint8)
+    rule[_out_of_turn(given, base)] = _REBALANCED
+    waited = _latest_predecessor(instance, order)
+    for node in range(n):
+        role = instance.role[node]
+        if role == START:
+            rule[node] = _LIMITED if node in starts else _EARLY
+        elif role == DONE:
+            rule[node] = _LIMITED if node in dones else _LATE
+    for node, holder in (starts | dones).items():
+        waited[node] = holder
+    return Decisions(rule, np.full(n, -1, np.int64), waited, RULE_NAMES)
 
 
-def _fits(instance: Instance, node: int, flying: list[int]) -> bool:
-    if instance.role[node] == START:
-        kind = instance.kind[node]
-        return flying[kind] < instance.limit[kind] and flying[TOTAL] < instance.limit[TOTAL]
-    held = instance.held.get(node)
-    return held is None or all(f + h <= most for f, h, most in zip(flying, held, instance.limit, strict=True))
+def _out_of_turn(given: list[int], base: list[int]) -> list[int]:
+    """Nodes of `base` that come after one which `given` has later."""
+    place = {node: position for position, node in enumerate(given)}
+    latest = -1
+    found = []
+    for node in base:
+        if place[node] < latest:
+            found.append(node)
+        latest = max(latest, place[node])
+    return found
+
+
+def _latest_predecessor(instance: Instance, order: list[int]) -> Ints:
+    place = {node: position for position, node in enumerate(order)}
+    return np.array([max(p, key=place.__getitem__, default=-1) for p in instance.predecessors], np.int64)
