@@ -40,17 +40,17 @@ class Explorer(QObject):
 
     def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.settings = settings
+        self.settings: Settings = settings
         self.store: Store[Session] = Store(Session(), TRANSIENT)
-        self.job_list = Jobs(self)
-        self.evaluations = Evaluations(self.store, self.job_list, self)
-        self.documents = Documents(self.store, self.job_list, self.evaluations, settings, self)
+        self.job_list: Jobs = Jobs(self)
+        self.evaluations: Evaluations = Evaluations(self.store, self.job_list, self)
+        self.documents: Documents = Documents(self.store, self.job_list, self.evaluations, settings, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
         self.job_list.changed.connect(self._jobs_changed)
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         QApplication.setPalette(palette_of(self._theme))
-        self.window = MainWindow(self)
+        self.window: MainWindow = MainWindow(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()

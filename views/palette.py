@@ -60,7 +60,7 @@ class CommandPalette(QFrame):
 
     def _do(self) -> None:
         item = self.list.currentItem()
-        if item is None or not item.flags() & Qt.ItemFlag.ItemIsEnabled:
+        if not item or not item.flags() & Qt.ItemFlag.ItemIsEnabled:
             return
         action = self._actions[item.data(Qt.ItemDataRole.UserRole)]
         self.close()

@@ -14,9 +14,10 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def opened(path: str, plans: Iterable[tuple[str, Plan]], machine: MachineSpec) -> Session:
-    """A new session on `path`: one entry a plan, the first is the base and the last is active."""
+    """A new session on `path`: one entry a plan, the first is the base and the second, if there is one, is active."""
     entries = tuple(Entry(key_of(n), plan, machine, name) for n, (name, plan) in enumerate(plans))
-    return Session(path=path, entries=entries, active=entries[-1].key, base=entries[0].key, reading=True)
+    active = entries[min(1, len(entries) - 1)].key
+    return Session(path=path, entries=entries, active=active, base=entries[0].key, reading=True)
 
 
 def key_of(number: int) -> str:

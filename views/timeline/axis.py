@@ -110,9 +110,7 @@ def ticks(window: Window, apart: float) -> tuple[int, range]:
 
 
 def tick_text(time: int, step: int) -> str:
-    """A time on the axis in the unit that the step suggests, with as many digits as the step needs."""
-    for unit, size in (("s", 10**12), ("ms", 10**9), ("µs", 10**6), ("ns", 10**3), ("ps", 1)):
-        if step >= size or unit == "ps" or (time >= size and step * 1000 >= size and unit in ("ms", "µs")):
-            digits = max(0, -math.floor(math.log10(step / size))) if step < size else 0
-            return f"{time / size:,.{digits}f} {unit}" if time else f"0 {unit}"
-    raise AssertionError
+    """A time on the axis: every tick in the one unit that the step suggests, with at most one decimal."""
+    units = (("s", 10**12), ("ms", 10**9), ("µs", 10**6), ("ns", 10**3))
+    unit, size = next(((u, n) for u, n in units if step * 10 >= n), ("ps", 1))
+    return f"{time / size:,.{0 if step >= size else 1}f} {unit}"

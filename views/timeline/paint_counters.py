@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPen, QPolygonF
+from PySide6.QtGui import QPainter, QPen
 
 from engine.ir.graph import Ints
 from engine.timeline.timeline import Curve
 from views.quantities import bytes_text, time_text
 from views.theme import GRID, colour
 from views.timeline.delta import lead_of
-from views.timeline.rectangles import Floats
 from views.timeline.scene import Scene
 from views.timeline.stack import Row, RowKind
 
@@ -60,16 +59,8 @@ def _paint_curve(painter: QPainter, scene: Scene, row: Row, curve: Curve, top: i
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(colour(fill, 80))
     scene.rectangles.draw_each(painter, x, base - rise, width, rise)
-    painter.setPen(QPen(colour(fill), 1))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawPolyline(_steps(x, right, base - rise))
-
-
-def _steps(left: Floats, right: Floats, y: Floats) -> QPolygonF:
-    points = np.empty((2 * len(left), 2))
-    points[0::2, 0], points[1::2, 0] = left, right
-    points[0::2, 1] = points[1::2, 1] = y
-    return QPolygonF([QPointF(a, b) for a, b in points.tolist()])
+    painter.setBrush(colour(fill))
+    scene.rectangles.draw_each(painter, x, base - rise, np.maximum(width, 1.0), np.ones(len(x)))
 
 
 def scene_end(scene: Scene, row: Row) -> int:

@@ -116,11 +116,9 @@ def _paint_sticky(painter: QPainter, scene: Scene, number: int) -> None:
 
 
 def _paint_grid(painter: QPainter, scene: Scene) -> None:
-    painter.setPen(QPen(colour(scene.theme.border, 110), 1))
     _, times = ticks(scene.window, TICKS_APART)
     for time in times:
-        x = round(scene.window.x_of(time)) + 0.5
-        painter.drawLine(QPointF(x, AXIS), QPointF(x, scene.height))
+        painter.fillRect(round(scene.window.x_of(time)), AXIS, 1, scene.height - AXIS, colour(scene.theme.band))
 
 
 def paint_axis(painter: QPainter, scene: Scene) -> None:

@@ -479,10 +479,11 @@ class TimelineView(QAbstractScrollArea):
         variant = self.session.entries[hit.entry].variant if hit is not None else None
         if hit is None or variant is None:
             return
-        self.reveal(hit)
         start, duration = int(variant.timeline.start[hit.row]), int(variant.timeline.duration[hit.row])
-        middle = start + duration // 2 - self.range.span // 2
-        if abs(middle - self.range.start) <= self.range.span // 100 or middle < 0 == self.range.start:
+        middle = max(0, start + duration // 2 - self.range.span // 2)
+        centred = abs(middle - self.range.start) <= self.range.span // 100
+        self.reveal(hit)
+        if centred:
             self.zoom_to(hit)
         else:
             self.range.show(middle, self.range.span)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.session import edits
+from engine.session.matching import shown_in
+from engine.session.plan import AS_LOADED, MachineSpec, Plan
+from engine.session.session import Session
+from tests.views.synthetic import variant
+
+BEST = Plan("decompose,async-permute", "bottom-up")
+
+
+def session() -> Session:
+    return edits.opened("step.hlo", [("as loaded", AS_LOADED), ("", BEST), ("", BEST)], MachineSpec())
+
+
+def test_opened_compares_with_the_first_and_shows_the_second() -> None:
+    made = session()
+    assert [e.key for e in made.entries] == ["A", "B", "C"]
+    assert (made.base, made.active) == ("A", "B")
+    assert all(e.pending for e in made.entries)
+
+
+@pytest.mark.parametrize(("number", "key"), [(0, "A"), (25, "Z"), (26, "AA"), (51, "AZ"), (52, "BA")])
+def test_keys_go_on_after_z(number: int, key: str) -> None:
+    assert edits.key_of(number) == key
+
+
+def test_a_result_of_another_plan_is_dropped() -> None:
+    before = session()
+    late = variant(plan=replace(BEST, scheduler="memory"))
+    assert edits.arrived(before, "B", late) is before
+    there = edits.arrived(before, "B", variant(plan=BEST))
+    entry = there.entry("B")
+    assert entry is not None
+    assert not entry.pending
+
+
+def test_another_plan_leaves_the_old_picture_stale() -> None:
+    there = edits.arrived(session(), "B", variant(plan=BEST))
+    changed = edits.planned(there, "B", replace(BEST, scheduler="top-down"))
+    entry = changed.entry("B")
+    assert entry is not None
+    assert entry.stale
+    assert entry.pending
+    assert not replace(entry, error="no order fits").pending
+
+
+def test_removing_the_base_and_active_entry_finds_others() -> None:
+    left = edits.removed(edits.removed(session(), "A"), "B")
+    assert [e.key for e in left.entries] == ["C"]
+    assert (left.base, left.active) == ("C", "C")
+    assert edits.removed(left, "C") is left
+
+
+def test_added_takes_the_first_free_letter() -> None:
+    made = edits.added(edits.removed(session(), "B"), BEST)
+    assert [e.key for e in made.entries] == ["A", "C", "B"]
+    assert made.active == "B"
+
+
+def test_moved_stays_within_the_stack() -> None:
+    assert [e.key for e in edits.moved(session(), "A", 5).entries] == ["B", "C", "A"]
+    assert [e.key for e in edits.moved(session(), "A", -1).entries] == ["A", "B", "C"]
+
+
+def test_selecting_with_add_takes_out_what_was_in() -> None:
+    one = edits.selected(session(), "A", (1, 2))
+    assert edits.selected(one, "A", (2, 3), add=True).selection.instructions == (1, 3)
+    assert edits.selected(one, "B", (3,), add=True).selection.instructions == (3,)
+    assert not edits.selected(one, "A", ()).selection
+
+
+def test_marking_twice_unmarks_and_a_note_replaces() -> None:
+    one = edits.marked(session(), 5)
+    assert edits.marked(one, 5).marks == ()
+    assert edits.marked(one, 5, "here").marks[0].note == "here"
+
+
+def test_options_go_into_the_plan_in_the_order_of_passes() -> None:
+    plan = edits.with_options(Plan("async-permute"), "decompose", {"ring": "both"})
+    assert plan.passes == "decompose{ring=both},async-permute"
+    assert edits.with_options(plan, "fuse", {}).passes.endswith("async-permute,fuse")
+    assert edits.with_options(plan, "decompose", {"ring": None}).passes == "decompose,async-permute"
+    assert edits.options_of(edits.without_pass(plan, "decompose"), "decompose") is None
+
+
+def test_overrides_replace_each_other() -> None:
+    forced = edits.overridden(BEST, ("ag.1", "ag.2"), "force")
+    assert edits.options_of(forced, "decompose") == {"force": "ag.1;ag.2"}
+    mixed = edits.overridden(forced, ("ag.1",), "forbid")
+    assert edits.options_of(mixed, "decompose") == {"force": "ag.2", "forbid": "ag.1"}
+    assert edits.overridden(edits.overridden(mixed, ("ag.1",), None), ("ag.2",), None) == BEST
+
+
+def test_a_selection_is_shown_where_its_origins_went() -> None:
+    base, other = variant(plan=AS_LOADED), variant(plan=BEST)
+    module = replace(other.program.module, origins={2003: (2003,), 2013: (2003,)})
+    moved = replace(other, program=replace(other.program, module=module))
+    there = edits.arrived(edits.arrived(session(), "A", base), "B", moved)
+    chosen = edits.selected(there, "A", (2003,))
+    assert shown_in(chosen, "A") == {2003}
+    assert shown_in(chosen, "B") == {2003, 2013}
+    back = edits.selected(there, "B", (2013,))
+    assert shown_in(back, "A") == {2003}
+    assert shown_in(back, "C") == frozenset()

@@ -1,0 +1,59 @@
+"""A host for panes under test: a store, a theme, jobs that the test sets, and a record of what was asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.session.session import TRANSIENT, Entry, Session
+from engine.session.store import Store
+from engine.session.variant import Variant
+from views.ports import JobState
+from views.theme import LIGHT, Theme
+
+
+class FakeHost:
+    """Implements `views.ports.Host` without an application."""
+
+    def __init__(self, store: Store[Session] | None = None, theme: Theme = LIGHT) -> None:
+        self.store = store if store is not None else Store(Session(), TRANSIENT)
+        self.theme = theme
+        self.states: tuple[JobState, ...] = ()
+        self.performed: list[str] = []
+        self.opened: list[str] = []
+        self.cancelled: list[int] = []
+        self.paths: tuple[str, ...] = ()
+        self.listeners: list[Callable[[], None]] = []
+
+    def jobs(self) -> tuple[JobState, ...]:
+        return self.states
+
+    def set_jobs(self, *states: JobState) -> None:
+        self.states = states
+        for listener in tuple(self.listeners):
+            listener()
+
+    def watch_jobs(self, listener: Callable[[], None]) -> Callable[[], None]:
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener) if listener in self.listeners else None
+
+    def cancel(self, job: int) -> None:
+        self.cancelled.append(job)
+
+    def perform(self, action: str) -> None:
+        self.performed.append(action)
+
+    def keys_of(self, action: str) -> str:
+        return ""
+
+    def recent(self) -> tuple[str, ...]:
+        return self.paths
+
+    def open(self, path: str) -> None:
+        self.opened.append(path)
+
+
+def host_of(*variants: Variant, active: int = -1, theme: Theme = LIGHT) -> FakeHost:
+    """A host whose session shows `variants` as A, B, …"""
+    entries = tuple(Entry(chr(65 + n), v.plan, v.machine, name=v.name, variant=v) for n, v in enumerate(variants))
+    session = Session(path="step.hlo", entries=entries, active=entries[active].key, base=entries[0].key)
+    return FakeHost(Store(session, TRANSIENT), theme)
