@@ -63,6 +63,8 @@ class Editor:
         self._next_channel = max((i.channel_id for i in self._instructions.values()), default=0) + 1
         self._added: dict[int, dict[int | None, list[int]]] = {}
         self._made: list[int] = []
+        self._gone: dict[int, Instruction] = {}
+        self._replaced: dict[int, int] = {}
         self._origins: dict[int, tuple[int, ...]] = {}
         self._touched: set[int] = set()
         self.shared: dict[int, dict[tuple[object, ...], Instruction]] = {}
@@ -71,7 +73,16 @@ class Editor:
     # --- reading -------------------------------------------------------------------------------------------------
 
     def instruction(self, instruction: int) -> Instruction:
-        """The working copy. Its fields may be changed except id, name, operands and shape."""
+        """The working copy. Its fields may be changed except id, name, operands and shape.
+
+        One that was removed can still be read here, to be copied from or to be named after.
+        """
+        return self._instructions.get(instruction) or self._gone[instruction]
+
+    def current(self, instruction: int) -> Instruction:
+        """What an instruction has become: itself, or the last one that its users were given instead."""
+        while instruction in self._replaced:
+            instruction = self._replaced[instruction]
         return self._instructions[instruction]
 
     def computation(self, computation: int) -> HloComputationProto:
@@ -86,7 +97,7 @@ class Editor:
         return instruction in self._instructions
 
     def operands(self, instruction: int) -> tuple[Instruction, ...]:
-        return tuple(self._instructions[o] for o in self._instructions[instruction].operand_ids)
+        return tuple(self._instructions[o] for o in self.instruction(instruction).operand_ids)
 
     def users(self, instruction: int) -> tuple[int, ...]:
         """Distinct users, in the order in which they came to be."""
@@ -195,7 +206,10 @@ class Editor:
 
         Whoever waited for `old` by a control edge waits for `new`.
         """
+        if old not in self._instructions:
+            return
         kept = set(keep)
+        self._replaced[old] = new
         computation = self._computation_of[old]
         self._touched.add(computation)
         for user in self.users(old):
@@ -237,7 +251,7 @@ class Editor:
             dead = work.pop()
             if dead not in self._instructions or self._users.get(dead) or self.is_root(dead) or self._stays(dead):
                 continue
-            proto = self._instructions.pop(dead)
+            proto = self._gone[dead] = self._instructions.pop(dead)
             predecessors = tuple(proto.control_predecessor_ids)
             for successor in tuple(self._control_successors.pop(dead, ())):
                 if successor in self._instructions:

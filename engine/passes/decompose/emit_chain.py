@@ -62,7 +62,7 @@ class _Chain:
         self.variant = variant
         self.editor = builder.editor
         self.lanes = 2 if variant.both and variant.chains == "halves" else 1
-        self.shard = self.editor.instruction(site.gather.operand)
+        self.shard = self.editor.current(site.gather.operand)
         self.position = ring.position(builder)
         self.scatter = site.scatter
         self.second = self.editor.instruction(site.scatter.use.instruction)
@@ -266,7 +266,7 @@ class _Chain:
 
 def halving_refused(editor: Editor, site: ChainSite) -> str | None:
     """Why the shards of a chain cannot be halved between the two directions; None where they can."""
-    shard = editor.instruction(site.gather.operand)
+    shard = editor.current(site.gather.operand)
     sizes = [shard.shape.dimensions[site.gather.dim]]
     sizes += [s.block for use in site.gather.uses for s in use.steps]
     steps: tuple[Step | MiddleStep, ...] = (*site.middle, *site.scatter.use.steps, *site.scatter.tail)

@@ -68,7 +68,7 @@ class _Gather:
         self.ring = ring
         self.site = site
         self.plan: GatherPlan = variant.gather_plan(ring.size)
-        self.shard = builder.editor.instruction(site.operand)
+        self.shard = builder.editor.current(site.operand)
         self.position = ring.position(builder)
         self.uses = [self._prepared(use, variant) for use in site.uses]
 
