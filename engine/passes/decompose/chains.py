@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from engine.passes.decompose.flow import Flow
@@ -21,15 +21,20 @@ class _Walk:
 
     flow: Flow
     gather: GatherSite
-    dependent: frozenset[int]
-    """Instructions that depend on a first einsum."""
+    from_gather: Callable[[int], bool]
+    """Whether an instruction is a first einsum or depends on one."""
     reached: dict[int, int] = field(default_factory=dict)
     """Instruction → dimension of its result that is blocked."""
     steps: dict[int, MiddleStep] = field(default_factory=dict)
 
 
-def chain_of(flow: Flow, gather: GatherSite, scatter: ScatterSite) -> ChainSite:
-    """The chain from `gather` to `scatter`. Raises Refusal with the condition that does not hold."""
+def chain_of(
+    flow: Flow, gather: GatherSite, scatter: ScatterSite, depends: Callable[[int, Iterable[int]], bool]
+) -> ChainSite:
+    """The chain from `gather` to `scatter`; `depends` says whether an instruction needs any of some einsums.
+
+    Raises Refusal with the condition that does not hold.
+    """
     blocks = gather.groups.size
     if gather.groups != scatter.groups:
         raise Refusal("the gather and the scatter act on different groups")
@@ -45,10 +50,10 @@ def chain_of(flow: Flow, gather: GatherSite, scatter: ScatterSite) -> ChainSite:
     if scatter.use.valid is not None:
         raise Refusal("the last scattered block is partly padding")
     firsts = {u.instruction: u for u in gather.uses}
-    walk = _Walk(flow, gather, _dependents(flow, firsts, scatter.use.instruction))
+    walk = _Walk(flow, gather, lambda value: value in firsts or depends(value, firsts))
     second = flow.instructions[scatter.use.instruction]
     start = second.operand_ids[scatter.use.side]
-    if second.operand_ids[1 - scatter.use.side] in walk.dependent:
+    if walk.from_gather(second.operand_ids[1 - scatter.use.side]):
         raise Refusal(f"both operands of {second.name} come from the gather")
     _walk(walk, start, scatter.use.dim, firsts)
     missing = [flow.name(i) for i in firsts if i not in walk.reached]
@@ -56,7 +61,7 @@ def chain_of(flow: Flow, gather: GatherSite, scatter: ScatterSite) -> ChainSite:
         raise Refusal(f"{listed(missing)} reads the gather but is not part of the chain")
     inside = {*walk.steps, *firsts, scatter.use.instruction}
     for value in (*walk.steps, *firsts):
-        if value not in walk.dependent and value not in firsts:
+        if not walk.from_gather(value) and value not in firsts:
             continue
         outside = [flow.name(u) for u in flow.users(value) if u not in inside]
         if value in flow.roots:
@@ -84,22 +89,10 @@ def first_einsums(flow: Flow, scatter: ScatterSite) -> frozenset[int]:
     return frozenset(found)
 
 
-def _dependents(flow: Flow, firsts: Iterable[int], last: int) -> frozenset[int]:
-    """The first einsums and everything that depends on them, up to `last`."""
-    found = set(firsts)
-    work = list(found)
-    while work:
-        for user in flow.users(work.pop()):
-            if user not in found and flow.order[user] <= flow.order[last]:
-                found.add(user)
-                work.append(user)
-    return frozenset(found)
-
-
 def _walk(walk: _Walk, start: int, dim: int, firsts: dict[int, EinsumUse]) -> None:
     flow, blocks = walk.flow, walk.gather.groups.size
     work = [(start, dim)]
-    if start not in walk.dependent:
+    if not walk.from_gather(start):
         raise Refusal(f"{flow.name(start)} does not come from the gather")
     while work:
         value, at = work.pop()
@@ -134,7 +127,7 @@ def _step(walk: _Walk, value: int, dim: int, blocks: int) -> tuple[MiddleStep, l
         at = dim
         if opcode not in ELEMENTWISE:
             if opcode == "broadcast" and dim not in written.dimensions:
-                if operand in walk.dependent:
+                if walk.from_gather(operand):
                     raise Refusal(f"{written.name} (broadcast) in the middle needs the whole array")
                 slices.append(None)
                 continue
@@ -143,7 +136,7 @@ def _step(walk: _Walk, value: int, dim: int, blocks: int) -> tuple[MiddleStep, l
             slices.append(None)
             continue
         slices.append(at)
-        if operand in walk.dependent or _is_repeated(flow, operand):
+        if walk.from_gather(operand) or _is_repeated(flow, operand):
             before.append((operand, at))
     return MiddleStep(value, dim, block, tuple(slices)), before
 

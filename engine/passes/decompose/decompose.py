@@ -21,10 +21,8 @@ class Decompose(Options):
 
     def apply(self, module: Module, context: Context) -> Result:
         """Raises UsageError when `force` or `forbid` name nothing, UnsupportedError for groups that do not fit."""
-        planned = plan(module, context.machine, self, context.control.part(0.0, 0.5))
-        if not planned.parts:
-            return Result(module, planned.candidates, notes=planned.notes)
         editor = Editor(module)
+        planned = plan(module, context.machine, self, context.control.part(0.0, 0.5), editor)
         for number, part in enumerate(planned.parts):
             context.control.step(0.5 + 0.5 * number / len(planned.parts), "writing loops")
             emit(editor, part.site, part.variant)

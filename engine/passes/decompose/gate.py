@@ -94,8 +94,6 @@ class Pricing:
             if use.case is Case.CONTRACTING:
                 output = shapes.byte_count(self._flow.instructions[use.instruction].shape)
                 extra += (len(plan.steps) - 1) * self._memory(output)
-            if variant.both:
-                extra += len(plan.steps) * self._memory(4 * shard)
         if variant.form == "rolled" and variant.unroll == 1:
             extra += (size - 1) * self._memory(2 * shard)
         if site.rebuild:
@@ -113,8 +111,6 @@ class Pricing:
         extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
         extra += self._partials(site.use, plan, size)
         extra += size * self._memory(shard)
-        if variant.both:
-            extra += len(plan.steps) * self._memory(4 * self._sliced_bytes(site.use) // size)
         if variant.form == "rolled" and variant.unroll == 1:
             extra += (size - 1) * self._memory(2 * shard)
         return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
@@ -206,10 +202,6 @@ class Pricing:
 
     def _is_scattered(self, site: ScatterSite) -> bool:
         return self._collectives[site.collective].opcode == "reduce-scatter"
-
-    def _sliced_bytes(self, use: EinsumUse) -> int:
-        written = self._flow.instructions[use.instruction]
-        return shapes.byte_count(self._flow.instructions[written.operand_ids[use.side]].shape)
 
     def _memory(self, size: int) -> int:
         """Moving `size` bytes to or from memory as part of an instruction that runs anyway."""

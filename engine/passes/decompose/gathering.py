@@ -72,14 +72,18 @@ class Dependences:
         return any(self.depends(instruction, other) for other in on)
 
 
-def gather_classes(flow: Flow, gathers: Sequence[Gather]) -> list[GatherClass]:
-    """The loops that `gathers` can become, in the module's order."""
+def dependences_of(flow: Flow, gathers: Sequence[Gather]) -> Dependences:
+    """What depends on the einsums and other readers of `gathers`."""
     marked: dict[int, list[int]] = {}
     for gather in gathers:
         of = marked.setdefault(gather.collective.computation, [])
         of.extend(u.instruction for u in gather.readers.uses)
         of.extend(gather.readers.other_ids)
-    dependences = Dependences(flow, marked)
+    return Dependences(flow, marked)
+
+
+def gather_classes(flow: Flow, gathers: Sequence[Gather], dependences: Dependences) -> list[GatherClass]:
+    """The loops that `gathers` can become, in the module's order."""
     equal: dict[object, list[Gather]] = {}
     for gather in gathers:
         equal.setdefault(_key(flow, gather), []).append(gather)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
 from engine.errors import UsageError
+from engine.ir.edit import Editor
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate, GateTerms
 from engine.passes.decompose.chains import chain_of, first_einsums
@@ -19,7 +20,7 @@ from engine.passes.decompose.examining import Examined, examine
 from engine.passes.decompose.finding import Finder
 from engine.passes.decompose.flow import Flow
 from engine.passes.decompose.gate import Pricing
-from engine.passes.decompose.gathering import GatherClass, gather_classes, propose_gather
+from engine.passes.decompose.gathering import GatherClass, dependences_of, gather_classes, propose_gather
 from engine.passes.decompose.options import Options
 from engine.passes.decompose.proposals import Part, Proposal, Proposer
 from engine.passes.decompose.refusal import Refusal
@@ -41,13 +42,18 @@ class Planned:
     notes: tuple[str, ...] = ()
 
 
-def plan(module: Module, machine: Machine, options: Options, control: Control = QUIET) -> Planned:
-    """Search `module` and decide. Raises UsageError for overrides that name nothing."""
-    return _Planner(module, machine, options, control).plan()
+def plan(
+    module: Module, machine: Machine, options: Options, control: Control = QUIET, editor: Editor | None = None
+) -> Planned:
+    """Search `module` and decide. `editor`, if there is one already, is only looked at.
+
+    Raises UsageError for overrides that name nothing.
+    """
+    return _Planner(module, machine, options, control, editor or Editor(module)).plan()
 
 
 class _Planner:
-    def __init__(self, module: Module, machine: Machine, options: Options, control: Control) -> None:
+    def __init__(self, module: Module, machine: Machine, options: Options, control: Control, editor: Editor) -> None:
         self._options = options
         self._control = control
         self.flow = Flow(module)
@@ -57,7 +63,7 @@ class _Planner:
         self._examined = [examine(finder, c) for c in collectives]
         self._rows = row_keys(self.flow, self._examined)
         self._pricing = Pricing(self.flow, machine, collectives)
-        self._proposer = Proposer(self.flow, self._pricing, options)
+        self._proposer = Proposer(self.flow, self._pricing, options, editor)
         self._force = self._named("force", options.force)
         self._forbid = self._named("forbid", options.forbid) - self._force
         self._entry_of: dict[int, list[Entry]] = {}
@@ -80,7 +86,9 @@ class _Planner:
     def _entries(self) -> tuple[list[Entry], dict[int, tuple[GatherClass, Entry]]]:
         """Everything that could be decomposed, and by first einsum the gathers that chains begin with."""
         allowed = [x for x in self._examined if x.collective.id not in self._forbid]
-        classes = gather_classes(self.flow, [x.gather for x in allowed if x.gather is not None])
+        gathers = [x.gather for x in allowed if x.gather is not None]
+        self._dependences = dependences_of(self.flow, gathers)
+        classes = gather_classes(self.flow, gathers, self._dependences)
         singles = [s for x in allowed for s in (x.scatter, x.whole) if s is not None]
         self._proposer.measure([*(c.site for c in classes), *singles])
         entries: list[Entry] = []
@@ -141,9 +149,10 @@ class _Planner:
             if found.later:
                 names = listed([self.flow.name(u.instruction) for u in found.later])
                 raise Refusal(f"{names} also reads the gathered array, later")
-            site = chain_of(self.flow, gather.site, scatter.site)
+            site = chain_of(self.flow, gather.site, scatter.site, self._dependences.depends_on_any)
         except Refusal as reason:
-            gather.notes.append(f"no chain with {self.flow.name(scatter.collectives[0])}: {reason}")
+            if not gather.notes:
+                gather.notes.append(f"no chain with {self.flow.name(scatter.collectives[0])}: {reason}")
             return None
         forced = gather.forced or scatter.forced
         entry = Entry(site, forced, single_entry_proposer(site, self._proposer.propose))

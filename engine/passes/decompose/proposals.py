@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from engine.ir.edit import Editor
 from engine.passes.candidate import GateTerms
@@ -89,10 +88,11 @@ def added(a: GateTerms, b: GateTerms) -> GateTerms:
 class Proposer:
     """Chooses forms for sites of one module."""
 
-    def __init__(self, flow: Flow, pricing: Pricing, options: Options) -> None:
+    def __init__(self, flow: Flow, pricing: Pricing, options: Options, editor: Editor) -> None:
         self.flow = flow
         self.pricing = pricing
         self.options = options
+        self._editor = editor
         self.straight = True
         """Whether the module stays small enough for straight lines; set once all sites are known."""
 
@@ -145,11 +145,6 @@ class Proposer:
         if variant.halved and not isinstance(site, (GatherSite, ChainSite)):
             return why_not(self._editor, site, variant) or ""
         return variant.why_not(site) or ""
-
-    @cached_property
-    def _editor(self) -> Editor:
-        """Only looked at: some forms are judged by the module as an editor shows it."""
-        return Editor(self.flow.module)
 
 
 def _variants(site: Site, form: str, unroll: int, ring: str, accumulate: str) -> Iterator[Variant]:
