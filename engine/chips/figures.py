@@ -68,7 +68,7 @@ class Figures:
             if key not in self._asked:
                 close = difflib.get_close_matches(key, self._asked, n=1)
                 hint = f" (did you mean '{close[0]}'?)" if close else ""
-                raise InputError(f"{self.where}{key}: no figure of a chip has this name{hint}")
+                raise InputError(f"{self.where}{key}: no figure has this name{hint}")
 
     def _get(self, key: str, default: Any) -> Any:
         self._asked.add(key)

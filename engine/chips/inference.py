@@ -149,11 +149,10 @@ def _positions(axes: Mesh, order: DeviceOrder, topology: Topology, devices: int,
     if not isinstance(topology, Torus) or order == DeviceOrder.NATURAL:
         return natural
     on_chips = _without_chip(axes, share)
-    placed = place(on_chips, topology.shape, topology.wrap, order) if on_chips is not None else None
-    if placed is None:
-        notes.append("The mesh does not factor over the topology: devices are numbered along its first axis first.")
+    if on_chips is None:
+        notes.append(f"The mesh's fastest axis does not divide over the {share} devices of a chip: chips go in order.")
         return natural
-    return np.repeat(placed, share)
+    return np.repeat(place(on_chips, topology.shape, topology.wrap, order), share)
 
 
 def _without_chip(axes: Mesh, share: int) -> Mesh | None:

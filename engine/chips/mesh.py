@@ -87,12 +87,14 @@ def _cuts(group: Ints) -> list[int]:
     return cuts
 
 
-def place(mesh: Mesh, shape: Sequence[int], wrap: Sequence[bool], order: DeviceOrder = DeviceOrder.MESH) -> Ints | None:
+def place(mesh: Mesh, shape: Sequence[int], wrap: Sequence[bool], order: DeviceOrder = DeviceOrder.MESH) -> Ints:
     """Chip numbers (first axis fastest) of devices in row-major order of `mesh`, shape [devices].
 
-    Mesh axes get whole axes of the torus where their product fits, fastest mesh axis first; what is left is split.
-    Returns None where the sizes do not factor.
+    Mesh axes get whole axes of the torus where their product fits, fastest mesh axis first; what is left is split by
+    common factors, which always works out when mesh and torus are equally large. Raises ValueError where they are not.
     """
+    if prod(size for _, size in mesh) != prod(shape):
+        raise ValueError(f"a mesh {mesh} on a torus {tuple(shape)}")
     left = list(shape)
     wanted = [size for _, size in mesh]
     factors: list[list[tuple[int, int]]] = [[] for _ in wanted]
@@ -110,8 +112,6 @@ def place(mesh: Mesh, shape: Sequence[int], wrap: Sequence[bool], order: DeviceO
                 factors[k].append((axis, taken))
                 left[axis] //= taken
                 size //= taken
-        if size > 1:
-            return None
     return _positions([_sorted(f, shape, wrap, order) for f in factors], shape, order)
 
 
