@@ -52,7 +52,7 @@ def _paint_curve(painter: QPainter, scene: Scene, row: Row, curve: Curve, top: i
     x = np.clip(window.x(time), window.left - 1, window.left + window.width + 1)
     end = min(window.x_of(scene_end(scene, row)), window.left + window.width)
     height = row.height - 2
-    rise = value.astype(np.float64) * (height / top)
+    rise = np.round(value.astype(np.float64) * (height / top))
     base = scene.y(row.bottom) - 1
     right = np.append(x[1:], max(end, float(x[-1])))
     width = np.maximum(right - x, 0.0)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from engine.session import edits
@@ -54,7 +55,7 @@ def point_of(view: TimelineView, entry: int, instruction: int, category: Categor
 
 def click(qtbot: QtBot, view: TimelineView, at: QPoint, keys: Qt.KeyboardModifier | None = None) -> None:
     modifier = keys if keys is not None else Qt.KeyboardModifier.NoModifier
-    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, modifier, at)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, modifier, at)
 
 
 def test_a_click_selects_in_every_variant(qtbot: QtBot, view: TimelineView, host: FakeHost) -> None:
@@ -64,7 +65,7 @@ def test_a_click_selects_in_every_variant(qtbot: QtBot, view: TimelineView, host
     click(qtbot, view, point_of(view, 1, 2013), Qt.KeyboardModifier.ControlModifier)
     assert host.store.state.selection.instructions == (2013,)
     click(qtbot, view, point_of(view, 1, 2003), Qt.KeyboardModifier.ControlModifier)
-    assert host.store.state.selection.instructions == (2013, 2003)
+    assert set(host.store.state.selection.instructions) == {2013, 2003}
 
 
 def test_a_click_on_nothing_selects_nothing(qtbot: QtBot, view: TimelineView, host: FakeHost) -> None:
@@ -79,7 +80,7 @@ def test_a_click_on_a_gap_selects_the_transfer_it_waits_for(qtbot: QtBot, view: 
 
 
 def test_hovering_a_gap_lights_its_transfer(qtbot: QtBot, view: TimelineView) -> None:
-    qtbot.mouseMove(view.viewport(), point_of(view, 0, 2002, Category.EXPOSED))
+    QTest.mouseMove(view.viewport(), point_of(view, 0, 2002, Category.EXPOSED))
     hover = view.overlay.hover
     assert hover is not None
     found = view.session.entries[0].variant
@@ -93,13 +94,13 @@ def test_a_drag_measures(qtbot: QtBot, view: TimelineView) -> None:
     area, left = view.viewport(), Qt.MouseButton.LeftButton
     y = AXIS + HEADER + 10
     with qtbot.waitSignal(view.measured):
-        qtbot.mousePress(area, left, Qt.KeyboardModifier.NoModifier, QPoint(GUTTER + 100, y))
-        qtbot.mouseMove(area, QPoint(GUTTER + 150, y))
-        qtbot.mouseMove(area, QPoint(GUTTER + 200, y))
-    qtbot.mouseRelease(area, left, Qt.KeyboardModifier.NoModifier, QPoint(GUTTER + 200, y))
+        QTest.mousePress(area, left, Qt.KeyboardModifier.NoModifier, QPoint(GUTTER + 100, y))
+        QTest.mouseMove(area, QPoint(GUTTER + 150, y))
+        QTest.mouseMove(area, QPoint(GUTTER + 200, y))
+    QTest.mouseRelease(area, left, Qt.KeyboardModifier.NoModifier, QPoint(GUTTER + 200, y))
     window = view.window_of()
     assert view.measure == (window.time_at(GUTTER + 100), window.time_at(GUTTER + 200))
-    qtbot.keyClick(view, Qt.Key.Key_Escape)
+    QTest.keyClick(view, Qt.Key.Key_Escape)
     assert view.measure is None
 
 
@@ -144,7 +145,7 @@ def test_keys_walk_along_the_lane_and_along_edges(view: TimelineView, host: Fake
 
 def test_focus_centres_and_then_fits(view: TimelineView) -> None:
     view.step_slice(1)
-    view.range.zoom(20.0, view.range.limit)
+    view.range.zoom(4.0, view.range.limit)
     span = view.range.span
     view.focus_selection()
     assert view.range.span == span
