@@ -53,8 +53,9 @@ _DROPPED = (
     "sharding",
 )
 
-_SPLIT = frozenset({"collective-permute", "reduce-scatter"})
-"""Collectives with several operands that StableHLO has no form for."""
+_SPLIT = frozenset({"all-gather", "all-reduce", "collective-permute", "reduce-scatter"})
+"""Collectives that are taken apart into one for each operand: StableHLO has no form for several (permute,
+reduce-scatter), or CPU compilation fails on it (all-reduce of bf16: no layout for the tuple that it widens)."""
 
 
 def legalize(module: Module) -> HloModuleProto:
