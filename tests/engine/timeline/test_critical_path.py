@@ -1,0 +1,88 @@
+"""The critical path covers the makespan without holes and says why each piece begins when it does."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.chips.budget import Budget
+from engine.chips.inference import machine_for
+from engine.chips.library import load_chip
+from engine.cost.program import Program
+from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.ir.module import Header, Module
+from engine.schedule.problem import Order, Schedule
+from engine.simulate.simulator import SimulationOptions, simulate
+from engine.simulate.synthetic import Sketch, assemble, draw_program
+from engine.timeline.critical_path import Reason, critical_path
+from engine.timeline.timeline import Category, Timeline
+
+US = 1_000_000
+MACHINE = machine_for(Module(HloModuleProto(name="none"), Header(num_partitions=8)), load_chip("tpu-v4"))
+
+
+def timeline_of(program: Program, cap: int = 200_000) -> Timeline:
+    orders = {k: Order(np.arange(len(graph))) for k, graph in program.graphs.items()}
+    schedule = Schedule("as-loaded", Budget(), orders)
+    return simulate(program, schedule, SimulationOptions(slice_cap=cap)).timeline
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from([10, 200_000]))
+@settings(max_examples=100)
+def test_pieces_cover_the_makespan_without_holes(random_: random.Random, cap: int) -> None:
+    program = draw_program(random_, MACHINE)
+    timeline = timeline_of(program, cap)
+    path = critical_path(timeline, program.graphs)
+    assert (path.end > path.start).all()
+    if len(path):
+        assert (path.start[0], path.end[-1]) == (0, timeline.makespan)
+        assert (path.start[1:] == path.end[:-1]).all()
+    else:
+        assert timeline.makespan == 0
+    assert sum(path.time_by_category(timeline).values()) == timeline.makespan
+    for row, start, end in zip(path.rows.tolist(), path.start.tolist(), path.end.tolist(), strict=True):
+        assert row >= 0, "nothing in a simulation is idle"
+        assert timeline.start[row] <= start
+        assert end <= timeline.start[row] + timeline.duration[row]
+
+
+def test_the_path_goes_through_the_transfer_that_is_waited_for() -> None:
+    sketch = Sketch()
+    first = sketch.compute(2 * US)
+    start = sketch.start(10 * US, first)
+    sketch.compute(4 * US)
+    arrived = sketch.done(start)
+    last = sketch.compute(3 * US, arrived)
+    sketch.compute(5 * US, last)
+    sketch.compute(1 * US, first)
+    program = assemble([sketch], MACHINE)
+    timeline = timeline_of(program)
+    path = critical_path(timeline, program.graphs)
+    assert timeline.instruction[path.rows].tolist() == [1, 2, 5, 6, 7]
+    assert path.reason.tolist() == [Reason.BEGIN, Reason.ISSUE, Reason.TRANSFER, Reason.RESULT, Reason.STREAM]
+    assert path.time_by_category(timeline) == {Category.ELEMENTWISE: 11 * US, Category.PERMUTE: 10 * US}
+
+
+def test_without_graphs_nothing_is_said_to_read_anything() -> None:
+    sketch = Sketch()
+    sketch.compute(US, sketch.compute(US))
+    path = critical_path(timeline_of(assemble([sketch], MACHINE)))
+    assert path.reason.tolist() == [Reason.BEGIN, Reason.STREAM]
+
+
+@pytest.mark.parametrize("trips", [3, 1000])
+def test_iterations_that_are_not_shown_are_one_piece(trips: int) -> None:
+    condition, body, entry = Sketch(), Sketch(), Sketch()
+    condition.compute(0)
+    body.collective(2 * US)
+    entry.loop(1, 0, trips)
+    program = assemble([condition, body, entry], MACHINE)
+    timeline = timeline_of(program, cap=10)
+    path = critical_path(timeline)
+    hidden = path.reason == Reason.HIDDEN
+    assert int(hidden.sum()) == (1 if trips > 3 else 0)
+    assert int((path.end - path.start)[hidden].sum()) == (trips - 3) * 2 * US
