@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from engine.chips.budget import Budget, Kind
 from engine.control import QUIET, Control
 from engine.cost.program import Program
+from engine.schedule.as_loaded import AsLoaded
+from engine.schedule.errors import Infeasible
+from engine.schedule.hints import groups_of, hints_of
+from engine.schedule.memory import Memory
 from engine.schedule.problem import Loads, Order, Problem, Schedule, Scheduler
-from engine.simulate.plan import call_makespan
+from engine.schedule.solving import solve
+from engine.simulate.plan import call_makespan, callers
 from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import simulate_computation
 
@@ -25,20 +32,18 @@ def schedule_program(
 ) -> Schedule:
     """Order every computation of `program`.
 
-    Callees come first: a caller sees how long they take and what they hold in flight. Raises Infeasible when no order
-    fits the budget or the cap (bytes of the whole program).
+    Callees come first: a caller sees how long they take, what they hold in flight and the memory they need. Raises
+    Infeasible when no order fits the budget or the cap (bytes of the whole program at any moment).
     """
-    orders: dict[int, Order] = {}
-    runs: dict[int, ComputationRun] = {}
-    entry = list(program.graphs)[-1]
-    for position, (computation, graph) in enumerate(program.graphs.items()):
+    caps: Mapping[int, int] = {}
+    if memory_cap is not None and not isinstance(scheduler, AsLoaded):
+        caps = _shares(program, budget, memory_cap, control.part(0.0, 0.2))
+        control = control.part(0.2, 1.0)
+    scheduling = _Scheduling(program, scheduler, budget, caps)
+    for position, computation in enumerate(program.graphs):
         part = control.part(position / len(program.graphs), (position + 1) / len(program.graphs))
-        part.step(0.0, f"scheduling {graph.name}")
-        problem = problem_of(program, computation, runs, budget, memory_cap if computation == entry else None)
-        orders[computation] = scheduler.schedule(problem, part)
-        if computation != entry:
-            runs[computation] = simulate_computation(program, computation, orders[computation], runs)
-    return Schedule(scheduler.name, budget, orders)
+        scheduling.schedule(computation, part)
+    return Schedule(scheduler.name, budget, scheduling.orders)
 
 
 def problem_of(
@@ -54,14 +59,13 @@ def problem_of(
     compute = costs.compute.copy()
     held = np.zeros((n, len(Kind)), np.int64)
     held_total, callee_peak = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for node in np.flatnonzero(np.diff(graph.called.starts)).tolist():
-        called = [runs[int(c)] for c in graph.called.of(node) if int(c) in runs]
-        if not called:
-            continue
+    for node in callers(graph):
+        called = [runs[int(c)] for c in graph.called.of(node)]
         compute[node] += call_makespan(program, graph, node, runs)
         held[node] = np.max([run.held for run in called], axis=0)
         held_total[node] = max(run.in_flight for run in called)
         callee_peak[node] = max(run.extra for run in called)
+    instructions = program.module.computations[computation].instructions
     return Problem(
         graph=graph,
         compute=compute,
@@ -73,5 +77,115 @@ def problem_of(
         memory_cap=memory_cap,
         callee_peak=callee_peak,
         held_total=held_total,
+        group=groups_of(instructions),
+        hints=hints_of(instructions),
         loads=Loads(costs.load_start, costs.load_link, costs.load_bytes),
     )
+
+
+@dataclass
+class _Scheduling:
+    program: Program
+    scheduler: Scheduler
+    budget: Budget
+    caps: Mapping[int, int]
+    """Bytes that a computation and its callees may take, by computation."""
+    orders: dict[int, Order] = field(default_factory=dict)
+    runs: dict[int, ComputationRun] = field(default_factory=dict)
+    known: dict[bytes, Order] = field(default_factory=dict)
+    """Orders of computations that are alike, by what they are to a scheduler."""
+
+    def schedule(self, computation: int, control: Control) -> None:
+        """Order `computation`, whose callees are."""
+        control.step(0.0, f"scheduling {self.program.graphs[computation].name}")
+        try:
+            self._order(computation, self.budget, control)
+        except Infeasible as refusal:
+            if not self._leave_room(computation, refusal, control):
+                raise
+
+    def _order(self, computation: int, budget: Budget, control: Control) -> None:
+        problem = problem_of(self.program, computation, self.runs, budget, self.caps.get(computation))
+        key = _digest(problem)
+        order = self.known.get(key)
+        if order is None:
+            self.known[key] = order = solve(problem, self.scheduler, control)
+        self.orders[computation] = order
+        self.runs[computation] = simulate_computation(self.program, computation, order, self.runs)
+
+    def _leave_room(self, computation: int, refusal: Infeasible, control: Control) -> bool:
+        """Order callees anew within a budget that leaves room for what must be in flight across them, if that helps."""
+        if refusal.smallest_budget is None or self.budget.total is None:
+            return False
+        wanted = Budget.parse(refusal.smallest_budget).total
+        callees = [c for c in self.program.graphs if c in self._reachable(computation) and self.runs[c].in_flight]
+        if wanted is None or not callees:
+            return False
+        spare = self.budget.total - (wanted - self.budget.total)
+        if spare < 1:
+            return False
+        narrow = replace(self.budget, total=spare)
+        try:
+            for callee in callees:
+                self._order(callee, narrow, control)
+            self._order(computation, self.budget, control)
+        except Infeasible:
+            return False
+        return True
+
+    def _reachable(self, computation: int) -> set[int]:
+        """Computations that `computation` calls, directly or not."""
+        found: set[int] = set()
+        stack = [computation]
+        while stack:
+            graph = self.program.graphs[stack.pop()]
+            called = {int(c) for node in callers(graph) for c in graph.called.of(node)}
+            stack.extend(called - found)
+            found |= called
+        return found
+
+
+def _shares(program: Program, budget: Budget, memory_cap: int, control: Control) -> Mapping[int, int]:
+    """How many bytes each computation may take so that the whole stays under the cap.
+
+    A callee may take what the cap leaves beside its callers, all of them in their orders of small peak memory; those
+    orders then stay within reach whatever is chosen. Raises Infeasible when they are over the cap.
+    """
+    small = _Scheduling(program, Memory(), budget, {})
+    for position, computation in enumerate(program.graphs):
+        small.schedule(computation, control.part(position / len(program.graphs), 1.0))
+    entry = list(program.graphs)[-1]
+    caps = {entry: memory_cap}
+    solve(problem_of(program, entry, small.runs, budget, memory_cap), Memory(), control)
+    for computation in reversed(list(program.graphs)):
+        run = small.runs[computation]
+        place = np.empty(len(run.graph), np.int64)
+        place[small.orders[computation].nodes] = np.arange(len(run.graph))
+        for node in callers(run.graph):
+            left = caps[computation] - int(run.plan.live[place[node]])
+            for callee in (int(c) for c in run.graph.called.of(node)):
+                buffers = program.buffers[callee]
+                share = left + int(buffers.size[buffers.live_in].sum())
+                caps[callee] = min(caps.get(callee, share), share)
+    return {computation: max(cap, small.runs[computation].peak) if computation != entry else cap
+            for computation, cap in caps.items()}  # fmt: skip
+
+
+def _digest(problem: Problem) -> bytes:
+    """Equal for problems that differ in names and ids only."""
+    found = hashlib.blake2b(digest_size=16)
+    graph, buffers = problem.graph, problem.buffers
+    marks = [(opcode == "parameter") + 2 * opcode.endswith("-start") for opcode in graph.opcodes]
+    arrays = [
+        *problem.predecessors, graph.partner, graph.order, np.array([graph.root, *marks]),
+        problem.compute, problem.transfer, problem.kind, problem.held, problem.held_total, problem.callee_peak,
+        buffers.size, buffers.node, *buffers.readers, buffers.live_in, buffers.live_out, problem.group,
+    ]  # fmt: skip
+    if problem.hints is not None:
+        arrays += [problem.hints.flags, problem.hints.priority]
+    if problem.loads is not None:
+        arrays += [problem.loads.start, problem.loads.link, problem.loads.bytes]
+    for array in arrays:
+        found.update(b"-" if array is None else np.ascontiguousarray(array).tobytes() + b"|")
+    found.update(f"{problem.budget} {problem.memory_cap}".encode())
+    return found.digest()

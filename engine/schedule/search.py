@@ -63,7 +63,7 @@ def least_peak(instance: Instance, known: int | None) -> int:
     high = known
     if high is None:
         high = instance.memory.fixed + sum(instance.memory.size) + max(instance.memory.callee, default=0)
-    low = instance.problem.memory_cap or 0
+    low = max(instance.problem.memory_cap or 0, unavoidable(instance) - 1)
     while low + 1 < high:
         middle = (low + high) // 2
         found = find_order(instance, instance.limit, middle)
@@ -74,9 +74,19 @@ def least_peak(instance: Instance, known: int | None) -> int:
     return high
 
 
+def unavoidable(instance: Instance) -> int:
+    """Bytes that are live in every order while some node runs: what it reads and makes, and what its callees need."""
+    memory = instance.memory
+    touched = (
+        sum([memory.size[b] for b in reads]) + sum([memory.size[b] for b in defines]) + callee
+        for reads, defines, callee in zip(memory.reads, memory.defines, memory.callee, strict=True)
+    )
+    return memory.fixed + max(touched, default=0)
+
+
 def find_order(instance: Instance, limit: list[int], cap: int | None) -> list[int] | None:
     """An order within `limit` (by kind, then total) and `cap` bytes, or None when none was found in `STEPS` steps."""
-    if cap is not None and len(instance) > LARGEST:
+    if cap is not None and (len(instance) > LARGEST or unavoidable(instance) > cap):
         return None
     return _Search(instance, limit, UNLIMITED if cap is None else cap).run()
 
