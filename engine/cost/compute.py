@@ -10,7 +10,6 @@ from engine.chips.machine import Machine
 from engine.cost.matmul import NO_CHANGE, Matmul, matmul_of
 from engine.cost.work import FREE, Reader, Work
 from engine.hlo.hlo_pb2 import HloInstructionProto
-from engine.ir import shapes
 from engine.ir.module import Module
 
 PICO = 1e12
@@ -37,17 +36,14 @@ def einsum_time(
     full = matmul_of(instruction, lhs, rhs)
     part = matmul_of(instruction, lhs, rhs, sizes)
     work = Work([part])
+    # Shares of both operands and of the result; the last one moved is what the loop passes.
     scale = (
         part.batch * part.m * part.k / (full.batch * full.m * full.k or 1),
         part.batch * part.n * part.k / (full.batch * full.n * full.k or 1),
         part.batch * part.m * part.n / (full.batch * full.m * full.n or 1),
     )
     for shape, share in zip((lhs, rhs, instruction.shape), scale, strict=True):
-        size = shapes.byte_count(shape) * share
-        if shapes.memory_space(shape):
-            work.onchip += size
-        else:
-            work.hbm += size
+        work.loop = work.move(shape, share)
     return work_time(work, machine.chip)
 
 

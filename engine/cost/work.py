@@ -62,6 +62,21 @@ class Work:
     def flops(self) -> float:
         return sum(m.flops for m in self.matmuls) + self.vector + self.transcendental
 
+    def move(self, shape: ShapeProto, share: float) -> float:
+        """Count a share of an array as read or written; returns how many elements that is."""
+        if share == 0:
+            return 0.0
+        if shape.tuple_shapes:
+            return max(self.move(part, share) for part in shape.tuple_shapes)
+        elements = padded_elements(shape) * share
+        size = elements * shapes.bits(shape.element_type) / 8
+        self.ports += elements
+        if shapes.memory_space(shape):
+            self.onchip += size
+        else:
+            self.hbm += size
+        return elements
+
 
 @dataclass(frozen=True, slots=True)
 class _Body:
@@ -98,11 +113,11 @@ class Reader:
         found = Work(list(body.matmuls), body.vector, body.transcendental)
         largest = 0.0
         for shape, share in zip(operands, body.reads, strict=False):
-            largest = max(largest, _move(found, shape, share))
+            largest = max(largest, found.move(shape, share))
         results = [instruction.shape] if not instruction.shape.tuple_shapes else list(instruction.shape.tuple_shapes)
         written = 0.0
         for shape, share in zip(results, body.writes, strict=False):
-            written = max(written, _move(found, shape, share))
+            written = max(written, found.move(shape, share))
         found.loop = written if found.matmuls else max(largest, written)
         found.scalar = not found.matmuls and all(_is_scalar(shape) for shape in (*operands, *results))
         return found
@@ -220,22 +235,6 @@ def _share_read(instruction: HloInstructionProto, k: int, operands: list[ShapePr
 def _ratio(part: ShapeProto, whole: ShapeProto) -> float:
     count = shapes.element_count(whole)
     return shapes.element_count(part) / count if count else 0.0
-
-
-def _move(work: Work, shape: ShapeProto, share: float) -> float:
-    """Count a share of an array as moved; returns how many elements that is."""
-    if share == 0:
-        return 0.0
-    if shape.tuple_shapes:
-        return max(_move(work, part, share) for part in shape.tuple_shapes)
-    elements = padded_elements(shape) * share
-    size = elements * shapes.bits(shape.element_type) / 8
-    work.ports += elements
-    if shapes.memory_space(shape):
-        work.onchip += size
-    else:
-        work.hbm += size
-    return elements
 
 
 def padded_elements(shape: ShapeProto) -> int:
