@@ -25,9 +25,12 @@ def run(arguments: Namespace) -> int:
             part = control.part(number * share, (number + 1) * share)
             module = loading.load(path, part.part(0.0, 0.3))
             evaluator = loading.evaluator(module, arguments)
-            named = [("as loaded", next(iter(default_plans(None)))[1]), *(("", p) for p in plans)]
-            chosen = named if plans else list(default_plans(None))
-            variants = [evaluator.evaluate(plan, name, part) for name, plan in chosen]
+            named = (
+                [*default_plans(module, plans[0]), *(("", p) for p in plans[1:])]
+                if plans
+                else list(default_plans(module, None))
+            )
+            variants = [evaluator.evaluate(plan, name, part) for name, plan in named]
             reports.append((module, evaluator, variants))
     if arguments.json:
         json.dump([schema.report(m, e.machine, v) for m, e, v in reports], sys.stdout, indent=1)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from engine.chips.budget import Budget
 from engine.control import Control
+from engine.cost.imports import ImportedCosts, read_costs
 from engine.hlo.reading import read
 from engine.ir.module import Module
 from engine.quantities import parse_bytes
@@ -26,11 +27,7 @@ def evaluator(module: Module, arguments: Namespace) -> Evaluator:
     return Evaluator(module, spec, _imports(arguments.costs))
 
 
-def _imports(paths: Sequence[str]) -> tuple[object, ...]:
-    if not paths:
-        return ()
-    from engine.cost.imports import read_costs  # late: most runs import no costs
-
+def _imports(paths: Sequence[str]) -> tuple[ImportedCosts, ...]:
     return tuple(read_costs(path) for path in paths)
 
 

@@ -41,7 +41,11 @@ def run(arguments: Namespace) -> int:
 
 def evaluate_all(evaluator: Evaluator, arguments: Namespace, control: Control) -> list[Variant]:
     """Variant 0 and those that the arguments ask for."""
-    plans = list(default_plans(loading.plan(arguments), loading.budget(arguments), loading.memory_cap(arguments)))
+    plans = list(
+        default_plans(
+            evaluator.module, loading.plan(arguments), loading.budget(arguments), loading.memory_cap(arguments)
+        )
+    )
     share = 1.0 / len(plans)
     return [
         evaluator.evaluate(plan, name, control.part(k * share, (k + 1) * share)) for k, (name, plan) in enumerate(plans)

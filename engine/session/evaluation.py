@@ -10,6 +10,7 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
+from engine.cost.imports import ImportedCosts
 from engine.cost.program import Program
 from engine.cost.programs import prepare
 from engine.ir.module import Module
@@ -18,7 +19,7 @@ from engine.passes.pipeline import Pipeline
 from engine.schedule.problem import Scheduler
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
-from engine.session.plan import AS_LOADED, BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan
+from engine.session.plan import BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan, plain_plan
 from engine.session.variant import Variant
 from engine.simulate.simulator import simulate
 
@@ -33,7 +34,7 @@ class Evaluator:
 
     module: Module
     spec: MachineSpec = field(default_factory=MachineSpec)
-    imports: tuple[object, ...] = ()
+    imports: tuple[ImportedCosts, ...] = ()
     machine: Machine = field(init=False)
     _results: dict[str, Result] = field(init=False, default_factory=dict)
     _programs: dict[str, Program] = field(init=False, default_factory=dict)
@@ -103,13 +104,13 @@ def describe(plan: Plan) -> str:
 
 
 def default_plans(
-    plan: Plan | None, budget: Budget | None = None, memory_cap: int | None = None
+    module: Module, plan: Plan | None, budget: Budget | None = None, memory_cap: int | None = None
 ) -> Iterable[tuple[str, Plan]]:
     """Names and plans of a report: the module as loaded, then the best passes under each scheduler, or just `plan`.
 
     A name is empty where the plan speaks for itself.
     """
-    yield "as loaded", AS_LOADED
+    yield "as loaded", plain_plan(module)
     if plan is not None:
         yield "", plan
         return

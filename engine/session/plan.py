@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.chips.budget import Budget
+from engine.ir.module import Module
 
-BEST_PASSES = "decompose,async-permute"
+BEST_PASSES = "decompose,async-permute,fuse"
 """The pipeline tried when the user names none: every choice in it is made by predicted gain."""
+
+PLAIN_PASSES = "fuse{policy=default}"
+"""What is done to a module that was loaded before fusion, to compare others with: as a compiler would run it, so that
+fusion's gain is not taken for overlap's."""
 
 DEFAULT_SCHEDULERS = ("memory", "bottom-up", "top-down")
 """Shown when the user names no scheduler."""
@@ -38,4 +43,10 @@ class Plan:
 
 
 AS_LOADED = Plan(passes="", scheduler="as-loaded")
-"""The plan of variant 0."""
+"""The module and its order untouched."""
+
+
+def plain_plan(module: Module) -> Plan:
+    """The plan of variant 0: the module as loaded, fused where it was loaded before fusion."""
+    fused = any(i.opcode == "fusion" for c in module.proto.computations for i in c.instructions)
+    return AS_LOADED if fused else replace(AS_LOADED, passes=PLAIN_PASSES)

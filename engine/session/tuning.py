@@ -14,7 +14,7 @@ from engine.control import QUIET, Cancelled, Control
 from engine.errors import UnsupportedError
 from engine.schedule.errors import Infeasible
 from engine.session.evaluation import Evaluator
-from engine.session.plan import AS_LOADED, Plan
+from engine.session.plan import Plan, plain_plan
 from engine.session.variant import Variant
 
 
@@ -88,7 +88,7 @@ def tune(
 
     Raises Cancelled only when nothing was evaluated yet.
     """
-    base = evaluator.evaluate(AS_LOADED, "as loaded", control.part(0.0, 0.05))
+    base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.05))
     search = _Search(evaluator, memory_cap, base)
     finished = True
     try:

@@ -15,7 +15,7 @@ from engine.export.svg import COLOURS, Strip, timelines_svg
 from engine.export.writing import write_atomically
 from engine.hlo.reading import read_here
 from engine.session.evaluation import Evaluator
-from engine.session.plan import AS_LOADED, Plan
+from engine.session.plan import Plan, plain_plan
 from engine.timeline.timeline import Category
 from tests.engine.export.test_texts import LOOP
 from views.theme import LIGHT
@@ -32,7 +32,10 @@ def test_colours_are_the_window_s() -> None:
 
 def test_report_is_one_file_that_fetches_nothing() -> None:
     evaluator = evaluated()
-    variants = [evaluator.evaluate(AS_LOADED, "as <loaded>"), evaluator.evaluate(Plan("fuse", "top-down"))]
+    variants = [
+        evaluator.evaluate(plain_plan(evaluator.module), "as <loaded>"),
+        evaluator.evaluate(Plan("fuse", "top-down")),
+    ]
     html = report_html(evaluator.module, evaluator.machine, variants)
     assert "as &lt;loaded&gt;" in html
     assert "<script" not in html
@@ -42,7 +45,7 @@ def test_report_is_one_file_that_fetches_nothing() -> None:
 
 
 def test_picture_is_well_formed_and_keeps_every_exposed_gap() -> None:
-    variant = evaluated().evaluate(AS_LOADED)
+    variant = evaluated().evaluate(plain_plan(evaluated().module))
     picture = timelines_svg([Strip("a & b", variant.timeline)], width=400)
     root = ElementTree.fromstring(picture)
     gaps = [p for p in root.iter() if p.get("fill") == "url(#wait)" and p.tag.endswith("path")]
