@@ -44,10 +44,10 @@ SMALL = Sizes(batch=64, features=32, hidden=128)
 MEDIUM = Sizes(batch=256, features=128, hidden=512)
 SMALL_DECODER = DecoderSizes(layers=2, batch=8, sequence=16, features=32, heads=4, head_size=8, hidden=64)
 MEDIUM_DECODER = DecoderSizes(layers=3, batch=16, sequence=32, features=64, heads=8, head_size=16, hidden=256)
-# Still run on CPU devices, and the compute of one chip outlasts the transfers that hide behind it.
-PAYS_FIG2 = Sizes(batch=32768, features=512, hidden=4096)
-PAYS_FIG3 = Sizes(batch=16384, features=512, hidden=8192)
-PAYS_CHAIN = Sizes(batch=4096, features=512, hidden=32768)
+# Still run on CPU devices within a minute; on TPU v4 the einsums take about as long as the transfers, or longer.
+PAYS_FIG2 = Sizes(batch=32768, features=1024, hidden=2048)
+PAYS_FIG3 = Sizes(batch=8192, features=2048, hidden=8192)
+PAYS_CHAIN = Sizes(batch=4096, features=1024, hidden=32768)
 # The size of real models; never run here.
 LARGE_FIG2 = Sizes(batch=131072, features=4096, hidden=16384)
 LARGE_FIG3 = Sizes(batch=32768, features=8192, hidden=32768)
