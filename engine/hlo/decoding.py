@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import dataclass
+from math import prod
 
 from google.protobuf.message import DecodeError
 
@@ -17,6 +19,10 @@ EXPECTED = (
 MOST_BYTES = 1 << 32
 """Largest text or proto that is unpacked from gzip: a few hundred million instructions."""
 
+MOST_CONSTANT_ELEMENTS = 1 << 30
+"""Largest constant that is read: XLA allocates what the shape says, however short the text is."""
+
+_CONSTANT = re.compile(r"\[([\d,]+)\](?:\{[^}]*\})? constant\(")
 _BYTECODE = b"ML\xefR"
 _GZIP = b"\x1f\x8b"
 _TEXT_CONTROLS = frozenset("\t\n\r\f\v")
@@ -116,6 +122,18 @@ def _described(data: bytes) -> str:
             return f"text whose line {line} holds a byte that is not UTF-8 (0x{data[error.start]:02x})"
     start = " ".join(f"{byte:02x}" for byte in data[:8])
     return f"{len(data):,} bytes of something else (they begin {start})"
+
+
+def refuse_huge_constants(text: str, path: str) -> None:
+    """Raises InputError for a constant whose shape would fill the memory."""
+    for count, line in enumerate(text.splitlines(), 1):
+        found = _CONSTANT.search(line) if "constant(" in line else None
+        if found is None:
+            continue
+        elements = prod(int(d) for d in found[1].split(",") if d)
+        if elements > MOST_CONSTANT_ELEMENTS:
+            message = f"a constant of {elements:,} elements was given; at most {MOST_CONSTANT_ELEMENTS:,} are read"
+            raise InputError(message, Place(path, count, found.start() + 1, line))
 
 
 def refuse_foreign_text(text: str, path: str) -> None:

@@ -16,7 +16,7 @@ from engine import worker
 from engine.control import QUIET, Control
 from engine.errors import InputError
 from engine.hlo import complaints, xla
-from engine.hlo.decoding import HloBytes, HloText, StableHlo, decode, refuse_foreign_text
+from engine.hlo.decoding import HloBytes, HloText, StableHlo, decode, refuse_foreign_text, refuse_huge_constants
 from engine.hlo.dump import describe_folder
 from engine.hlo.header import parse_header
 from engine.hlo.hlo_pb2 import HloModuleProto
@@ -95,6 +95,7 @@ def read_here(data: bytes, path: str = "-", control: Control = QUIET) -> Module:
 
 def _from_text(text: str, path: str) -> Module:
     refuse_foreign_text(text, path)
+    refuse_huge_constants(text, path)
     parsed, dropped = _parse(text, path)
     notes = []
     if dropped:

@@ -127,6 +127,8 @@ def _shape(shape: ShapeProto) -> Iterator[str]:
         if depth > DEEPEST:
             yield f"its type nests tuples more than {DEEPEST} deep"
             return
+        if not shapes.is_known(part.element_type):
+            yield f"its element type {int(part.element_type)} is not known to this version"
         if any(d < 0 for d in part.dimensions):
             yield f"its shape {shapes.text(part)} has a negative dimension"
         minor_to_major = part.layout.minor_to_major

@@ -104,6 +104,13 @@ _NAMED = MappingProxyType(
     | {"opaque": hlo_pb2.OPAQUE_TYPE}
 )
 
+_NAMES = MappingProxyType({element_type: name for name, element_type in _NAMED.items()})
+
+
+def is_known(element_type: PrimitiveType) -> bool:
+    """Whether this version knows the type; newer XLA may have others."""
+    return element_type in _NAMES
+
 
 def bits(element_type: PrimitiveType) -> int:
     """Bits of one element; 0 for tokens, opaques and tuples."""
@@ -111,10 +118,8 @@ def bits(element_type: PrimitiveType) -> int:
 
 
 def dtype_name(element_type: PrimitiveType) -> str:
-    """As HLO text writes it: ``bf16``, ``f8e4m3fn``, ``pred``."""
-    if element_type == hlo_pb2.OPAQUE_TYPE:
-        return "opaque"
-    return PrimitiveType.Name(element_type).lower()
+    """As HLO text writes it: ``bf16``, ``f8e4m3fn``, ``pred``; a type unknown to this version by its number."""
+    return _NAMES.get(element_type, f"type{int(element_type)}")
 
 
 def element_type_named(name: str) -> PrimitiveType:

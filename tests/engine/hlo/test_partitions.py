@@ -1,0 +1,49 @@
+"""Device counts that headers do not say."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.hlo.partitions import infer_counts
+from engine.hlo.reading import read_here
+from engine.ir.module import Header
+
+GLOBAL = "use_global_device_ids=true, to_apply=add"
+
+
+@pytest.mark.parametrize(
+    ("operation", "partitions", "replicas"),
+    [
+        (f"f32[4] all-reduce(p), channel_id=1, replica_groups={{{{0,1}},{{2,3}}}}, {GLOBAL}", 4, 1),
+        ("f32[4] all-reduce(p), replica_groups={{0,1},{2,3}}, to_apply=add", 1, 4),
+        (
+            "f32[4] all-reduce(p), channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true, to_apply=add",
+            8,
+            1,
+        ),
+        (f"f32[4] all-reduce(p), channel_id=1, replica_groups=mesh['x'=2,'y'=3] {{'y'}}, {GLOBAL}", 6, 1),
+        ("f32[4] collective-permute(p), channel_id=1, source_target_pairs={{0,1},{4,2}}", 5, 1),
+        ("f32[4] collective-permute(p), source_target_pairs={{0,1},{4,2}}", 1, 5),
+        ("f32[4] all-reduce(p), replica_groups={}, to_apply=add", 1, 1),
+        ("f32[4] negate(p)", 1, 1),
+    ],
+)
+def test_counts_come_from_the_ids_named(operation: str, partitions: int, replicas: int) -> None:
+    text = (
+        "HloModule m\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n"
+        f"ENTRY main {{\n  p = f32[4] parameter(0)\n  ROOT r = {operation}\n}}\n"
+    )
+    module = read_here(text.encode())
+    assert (module.header.num_partitions, module.header.replica_count) == (partitions, replicas)
+    inferred = partitions * replicas > 1
+    assert len(module.notes) == inferred
+    assert all("was inferred from" in note and " r:" in note for note in module.notes)
+
+
+def test_a_header_that_says_it_is_believed() -> None:
+    text = "HloModule m, num_partitions=16\nENTRY main {\n  p = f32[4] parameter(0)\n" + (
+        "  ROOT r = f32[4] collective-permute(p), channel_id=1, source_target_pairs={{0,1}}\n}\n"
+    )
+    module = read_here(text.encode())
+    assert module.header == Header(16)
+    assert infer_counts(module.proto, module.header) == (module.header, None)
