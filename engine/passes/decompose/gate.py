@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from engine.chips.chip import Exclusive
 from engine.chips.machine import Machine
 from engine.cost.collectives import collective_time, ring_time
 from engine.cost.compute import einsum_time, instruction_time, work_time
@@ -42,7 +43,7 @@ class Pricing:
     @property
     def one_at_a_time(self) -> bool:
         """Whether two permutes between the same two devices cannot be in flight together (GPUs: NCCL may deadlock)."""
-        return self._machine.chip.family == "gpu"
+        return self._machine.chip.exclusive is Exclusive.SHARED_DEVICES
 
     def terms(self, site: Site, variant: Variant) -> GateTerms:
         """The gate's terms for `site` in the form `variant`, which must suit it."""

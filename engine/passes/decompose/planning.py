@@ -262,38 +262,39 @@ class _Planner:
         gate = shown.terms if shown is not None else None
         if id(entry) in stands and entry.proposal is not None:
             return replace(
-                made, chosen=True, gate=gate, reason=self._yes(entry, id_, gate), variant=self._variants(entry)
+                made, chosen=True, gate=gate, reason=self._yes(entry, one, gate), variant=self._variants(entry)
             )
-        return replace(made, gate=gate, reason=self._no(entry, gate))
+        return replace(made, gate=gate, reason=self._no(entry, one, gate))
 
-    def _yes(self, entry: Entry, collective: int, gate: GateTerms | None) -> str:
+    def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
         assert gate is not None
         assert entry.proposal is not None
         text = saved(gate) if gate.gain >= 0 else f"decomposed although {lost(gate)}"
         if entry.forced:
             text = f"forced by the plan: {text}"
-        merged = [self.flow.name(c) for c in entry.collectives if c != collective]
+        merged = [self.flow.name(c) for c in entry.collectives if c != one.collective.id]
         notes = [*entry.proposal.notes, *entry.notes]
         if merged:
             notes.append(f"one loop with the equal {listed(merged)}")
         if entry.lost:
-            notes.append(self._rivalry(entry))
+            notes.append(self._rivalry(entry, one))
         return "; ".join([text, *notes])
 
-    def _no(self, entry: Entry, gate: GateTerms | None) -> str:
+    def _no(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
         if entry.reason:
             return entry.reason
         if entry.lost and entry.proposal is None:
-            return self._rivalry(entry)
+            return self._rivalry(entry, one)
         if isinstance(entry.site, AllReduceSite) and gate is not None and gate.gain <= 0:
             return f"its result is used whole; as a reduce-scatter and an all-gather: {lost(gate)}"
         text = lost(gate) if gate is not None else "no form applies"
-        return "; ".join([text, *([self._rivalry(entry)] if entry.lost else []), *entry.notes])
+        return "; ".join([text, *([self._rivalry(entry, one)] if entry.lost else []), *entry.notes])
 
-    def _rivalry(self, entry: Entry) -> str:
-        """Who has the einsums that `entry` wanted too."""
-        winner = next(iter(entry.lost.values()))
-        names = [self.flow.name(e) for e, w in entry.lost.items() if w is winner]
+    def _rivalry(self, entry: Entry, one: Examined) -> str:
+        """Who has the einsums that `entry` wanted too; those that read this very collective, where they are known."""
+        lost_here = {e: w for e, w in entry.lost.items() if e in one.einsums} or entry.lost
+        winner = next(iter(lost_here.values()))
+        names = [self.flow.name(e) for e, w in lost_here.items() if w is winner]
         own, other = entry.full, winner.full
         assert own is not None
         assert other is not None

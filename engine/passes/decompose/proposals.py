@@ -138,8 +138,6 @@ class Proposer:
             if options.unroll != "auto":
                 unrolls = (int(options.unroll),)
             yield [v for u in unrolls for r in rings for v in _variants(site, form, u, r, options.accumulate)]
-            if options.ring == "auto" or options.unroll == "auto":
-                yield list(_variants(site, form, 1, "one", options.accumulate))
 
     def _why_not(self, site: Site, variant: Variant) -> str:
         if variant.halved and not isinstance(site, (GatherSite, ChainSite)):
