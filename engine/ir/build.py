@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from engine.errors import UnsupportedError
 from engine.hlo import hlo_pb2
-from engine.hlo.hlo_pb2 import LiteralProto, PrimitiveType, ShapeProto
+from engine.hlo.hlo_pb2 import LiteralProto, PrimitiveType, ShapeProto, SourceTarget
 from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
 
-_TIED_TO_SCHEDULE = ("_scheduling_group_id", "scheduling_group_id", "scheduler_hint", "scheduler_delay_priority")
+_TIED_TO_SCHEDULE = frozenset(
+    {"_scheduling_group_id", "scheduling_group_id", "scheduler_hint", "scheduler_delay_priority"}
+)
 """Frontend attributes that bind an instruction to others by name or time; false for an instruction made from it."""
-
-Pairs = Iterable[tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,13 +208,10 @@ class Builder:
 
     # --- collectives, tuples, control ----------------------------------------------------------------------------
 
-    def collective_permute(self, a: Instruction, pairs: Pairs, *, partitions: bool) -> Instruction:
+    def collective_permute(self, a: Instruction, pairs: Sequence[SourceTarget], *, partitions: bool) -> Instruction:
         """Every source's `a` at its target. The ids are partitions (a channel says so), else replicas."""
-        written = [hlo_pb2.SourceTarget(source=s, target=t) for s, t in pairs]
         channel = self.editor.fresh_channel() if partitions else 0
-        return self._made(
-            "collective-permute", a.shape, (a,), "permute", source_target_pairs=written, channel_id=channel
-        )
+        return self._made("collective-permute", a.shape, (a,), "permute", source_target_pairs=pairs, channel_id=channel)
 
     def all_gather(self, a: Instruction, dim: int, groups: Sequence[Sequence[int]], *, partitions: bool) -> Instruction:
         """The group's arrays one after the other along `dim`, by position."""
@@ -344,9 +341,12 @@ def scalar_literal(element_type: PrimitiveType, value: int) -> LiteralProto:
 
 
 def _drop_schedule_ties(instruction: Instruction) -> None:
-    for key in _TIED_TO_SCHEDULE:
-        instruction.frontend_attributes.map.pop(key, None)
-    if not instruction.frontend_attributes.map:
+    if not instruction.HasField("frontend_attributes"):
+        return
+    attributes = instruction.frontend_attributes.map
+    for key in [k for k in attributes if k in _TIED_TO_SCHEDULE]:
+        del attributes[key]
+    if not attributes:
         instruction.ClearField("frontend_attributes")
 
 

@@ -51,16 +51,23 @@ class Editor:
         self._instructions: dict[int, Instruction] = {}
         self._computation_of: dict[int, int] = {}
         self._computations: dict[int, HloComputationProto] = {}
+        self._names: set[str] = set()
+        self._calls: dict[int, dict[int, None]] = {}
+        self._call_counts: dict[int, int] = {}
+        self._next_channel = 1
         for computation in self._proto.computations:
             self._computations[computation.id] = computation
+            self._names.add(computation.name)
             for instruction in computation.instructions:
                 self._instructions[instruction.id] = instruction
                 self._computation_of[instruction.id] = computation.id
-        self._names = {i.name for i in self._instructions.values()} | {c.name for c in self._proto.computations}
+                self._names.add(instruction.name)
+                if instruction.channel_id >= self._next_channel:
+                    self._next_channel = instruction.channel_id + 1
+                self._count_calls(computation.id, instruction, 1)
         self._name_counts: dict[str, int] = {}
         self._next_local: dict[int, int] = {}
         self._next_computation = max(self._computations, default=0) + 1
-        self._next_channel = max((i.channel_id for i in self._instructions.values()), default=0) + 1
         self._added: dict[int, dict[int | None, list[int]]] = {}
         self._made: list[int] = []
         self._gone: dict[int, Instruction] = {}
@@ -144,6 +151,7 @@ class Editor:
         self._origins[instruction.id] = self._origins_of(origins)
         self._made.append(instruction.id)
         self._touched.add(computation)
+        self._count_calls(computation, instruction, 1)
         for operand in instruction.operand_ids:
             self._users.setdefault(operand, {})[instruction.id] = None
         for predecessor in instruction.control_predecessor_ids:
@@ -252,6 +260,7 @@ class Editor:
             if dead not in self._instructions or self._users.get(dead) or self.is_root(dead) or self._stays(dead):
                 continue
             proto = self._gone[dead] = self._instructions.pop(dead)
+            self._count_calls(self._computation_of[dead], proto, -1)
             predecessors = tuple(proto.control_predecessor_ids)
             for successor in tuple(self._control_successors.pop(dead, ())):
                 if successor in self._instructions:
@@ -277,27 +286,42 @@ class Editor:
         """
         if not self._touched:
             return self.module
-        proto = self._proto
-        called_before = _called(c.instructions for c in self.module.proto.computations)
-        for computation in sorted(self._touched):
+        self._drop_uncalled()
+        for computation in sorted(self._touched & self._computations.keys()):
             working = self._computations[computation]
             ordered = [self._instructions[i] for i in self._sorted(computation)]
             del working.instructions[:]
             working.instructions.extend(ordered)
-        kept = [self._computations[c] for c in self._computation_order()]
-        called = _called(c.instructions for c in kept)
-        dropped = {c.id for c in kept if c.id in called_before and c.id not in called}
-        while dropped:
-            kept = [c for c in kept if c.id not in dropped]
-            called = _called(c.instructions for c in kept)
-            dropped = {c.id for c in kept if c.id in called_before and c.id not in called}
-        copies = [_copied(c) for c in kept]
+        copies = [_copied(self._computations[c]) for c in self._computation_order()]
+        proto = self._proto
         del proto.computations[:]
         proto.computations.extend(copies)
         proto.ClearField("schedule")
-        alive = {i.id for c in copies for i in c.instructions}
+        alive = self._instructions
         origins = {new: old for new, old in {**self.module.origins, **self._origins}.items() if new in alive}
         return replace(self.module, proto=proto, origins=origins)
+
+    def _drop_uncalled(self) -> None:
+        """Leave out computations that lost their last caller, and what only they called."""
+        work = [c for c, count in self._call_counts.items() if count == 0]
+        while work:
+            computation = work.pop()
+            if computation not in self._computations:
+                continue
+            members = list(self._members(computation))
+            del self._computations[computation]
+            for id_ in members:
+                instruction = self._instructions.pop(id_)
+                del self._computation_of[id_]
+                for callee in instruction.called_computation_ids:
+                    self._call_counts[callee] -= 1
+                    if self._call_counts[callee] == 0:
+                        work.append(callee)
+
+    def _count_calls(self, computation: int, instruction: Instruction, by: int) -> None:
+        for callee in instruction.called_computation_ids:
+            self._call_counts[callee] = self._call_counts.get(callee, 0) + by
+            self._calls.setdefault(computation, {})[callee] = None
 
     def _stays(self, instruction: int) -> bool:
         proto = self._instructions[instruction]
@@ -347,19 +371,16 @@ class Editor:
 
     def _computation_order(self) -> list[int]:
         """Callees before callers, otherwise in the module's order with added ones right before their first caller."""
-        callees: dict[int, list[int]] = {}
-        for id_, computation in self._computations.items():
-            callees[id_] = list(dict.fromkeys(k for i in computation.instructions for k in i.called_computation_ids))
         done: dict[int, None] = {}
-        old = [c.id for c in self._proto.computations]
-        for first in old:
+        for first in [c.id for c in self._proto.computations if c.id in self._computations]:
             stack = [first]
             while stack:
-                waiting = [c for c in callees[stack[-1]] if c not in done]
-                if waiting:
-                    stack.append(waiting[0])
-                    continue
-                done.setdefault(stack.pop())
+                callees = (c for c in self._calls.get(stack[-1], ()) if c in self._computations)
+                waiting = next((c for c in callees if c not in done), None)
+                if waiting is None:
+                    done.setdefault(stack.pop())
+                else:
+                    stack.append(waiting)
         return list(done)
 
     def _fresh_id(self, computation: int) -> int:
@@ -396,10 +417,6 @@ class Editor:
 
 def _dependencies(instruction: HloInstructionProto) -> Iterator[int]:
     return iter((*instruction.operand_ids, *instruction.control_predecessor_ids))
-
-
-def _called(computations: Iterable[Iterable[HloInstructionProto]]) -> set[int]:
-    return {k for instructions in computations for i in instructions for k in i.called_computation_ids}
 
 
 def _copied(computation: HloComputationProto) -> HloComputationProto:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.hlo.hlo_pb2 import SourceTarget
 from engine.ir import groups as replica_groups
 from engine.ir.build import Builder
 from engine.ir.edit import Instruction
@@ -31,6 +32,7 @@ class Ring:
     groups: Groups
     devices: int
     """How many partitions (or replicas) the module has."""
+    _pairs: dict[int, list[SourceTarget]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -75,7 +77,10 @@ class Ring:
         """Every position's value `hops` positions to its left (negative: to its right); itself for no hop."""
         if hops % self.size == 0:
             return value
-        pairs = replica_groups.shift_pairs(self.groups, hops)
+        pairs = self._pairs.get(hops)
+        if pairs is None:
+            listed = replica_groups.shift_pairs(self.groups, hops)
+            pairs = self._pairs[hops] = [SourceTarget(source=s, target=t) for s, t in listed]
         return builder.collective_permute(value, pairs, partitions=self.by_partition)
 
     def numbered(self, builder: Builder, shard: Instruction, numbers: tuple[int, ...]) -> Instruction:
