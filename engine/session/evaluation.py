@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from engine.chips.budget import Budget
+from engine.chips.chip import Chip
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
@@ -35,12 +36,15 @@ class Evaluator:
     module: Module
     spec: MachineSpec = field(default_factory=MachineSpec)
     imports: tuple[ImportedCosts, ...] = ()
+    chip: Chip | None = None
+    """Another chip than the one that `spec` names: one with changed figures, as studies try them."""
     machine: Machine = field(init=False)
     _results: dict[str, Result] = field(init=False, default_factory=dict)
     _programs: dict[str, Program] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.machine = machine_for(self.module, load_chip(self.spec.chip), self.spec.topology, self.spec.mesh)
+        chip = self.chip or load_chip(self.spec.chip)
+        self.machine = machine_for(self.module, chip, self.spec.topology, self.spec.mesh)
 
     def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
         """The variant that `plan` makes; `name` defaults to the plan in words."""
