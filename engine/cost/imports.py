@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from engine.profile.measured import measured_times
 from engine.profile.xspace_pb2 import ProfiledInstructions, XSpace
 
 PICOSECONDS_PER_MICROSECOND = 1_000_000
+_PGLE = re.compile(r"(?:\s|#[^\n]*\n)*(?:costs|latencies)\s*:?\s*[{<]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ def read_costs(path: str) -> ImportedCosts:
         return schedule_costs(read_schedule(text, path), path)
     if "\0" in text:
         return _binary(data, path)
-    if text.lstrip().startswith(("costs", "latencies")) and "{" in text:
+    if _PGLE.match(text):
         return _pgle(text, path)
     plain_name = path.removesuffix(".gz")
     if plain_name.endswith(".toml"):

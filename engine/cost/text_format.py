@@ -15,9 +15,11 @@ from engine.errors import InputError, Place
 
 _SPACE = r"(?:\s|\#[^\n]*(?:\n|$))*"
 _STRING = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
+_SCALAR = r"[^\s;,{}<>\"']+"
+_VALUE = rf"(?:{_STRING})(?:{_SPACE}(?:{_STRING}))*|\[[^\]]*\]|{_SCALAR}"
 _FIELD = re.compile(
     rf"{_SPACE}(?:(?P<end>[}}>])[;,]?|(?P<name>\w+|\[[^\]\n]*\]){_SPACE}"
-    rf"(?::?{_SPACE}(?P<open>[{{<])|:{_SPACE}(?P<value>(?:{_STRING})(?:{_SPACE}(?:{_STRING}))*|\[[^\]]*\]|[^\s;,{{}}<>]+)[;,]?))"
+    rf"(?::?{_SPACE}(?P<open>[{{<])|:{_SPACE}(?P<value>{_VALUE})[;,]?))"
 )
 _NESTING = re.compile(rf"[{{}}<>]|{_STRING}|\#[^\n]*")
 _LAST = re.compile(rf"{_SPACE}\Z")

@@ -37,7 +37,7 @@ def test_a_matmul_is_never_faster_than_the_peak(m: int, n: int, k: int, chip: st
 def test_more_of_any_dimension_is_never_faster(m: int, n: int, k: int) -> None:
     base = matmul_seconds(product(m, n, k), V4)
     for larger in (product(m + 100, n, k), product(m, n + 100, k), product(m, n, k + 100), product(m, n, k, batch=2)):
-        assert matmul_seconds(larger, V4) >= base
+        assert matmul_seconds(larger, V4) >= base * (1 - 1e-9)
 
 
 @given(sizes, sizes, sizes)

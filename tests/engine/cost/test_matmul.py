@@ -75,7 +75,7 @@ def test_a_convolution_that_is_a_batched_matmul() -> None:
         """
   a = bf16[8,128,64]{2,1,0} parameter(0)
   b = bf16[8,32,64]{2,1,0} parameter(1)
-  ROOT c = bf16[8,128,32]{2,1,0} convolution(a, b), 
+  ROOT c = bf16[8,128,32]{2,1,0} convolution(a, b),
     window={size=8 stride=7 pad=0_0 lhs_dilate=8}, dim_labels=0bf_0oi->0bf
 """
     )
