@@ -14,7 +14,7 @@ from engine.schedule.forwards import shift_forwards
 from engine.schedule.guard import Guard
 from engine.schedule.instance import UNLIMITED, Instance
 from engine.schedule.memory import input_order
-from engine.schedule.problem import Order, Problem
+from engine.schedule.problem import Loads, Order, Problem
 from engine.schedule.ranking import Ranking
 from engine.schedule.rules import Policy
 from engine.schedule.sharing import SharedFlights
@@ -39,8 +39,8 @@ class BottomUp:
     """Rule 12: a permute's start goes first once its transfer is hidden."""
     late_starts: bool = False
     """Rule 8: starts go last."""
-    sharing: bool = False
-    """Whether transfers in flight are taken to share their links."""
+    sharing: bool = True
+    """Whether transfers in flight are taken to share their links, where it is known which."""
 
     def schedule(self, problem: Problem, control: Control) -> Order:
         control.step(0.0, f"ordering {problem.graph.name} by memory")
@@ -51,7 +51,7 @@ class BottomUp:
         nodes, decisions = np.array(backwards.order[::-1], np.int64), backwards.decisions()
         if self.forward:
             control.step(0.8, f"moving starts earlier in {problem.graph.name}")
-            return shift_forwards(instance, nodes, decisions)
+            return shift_forwards(instance, nodes, decisions, self._loads(problem))
         return Order(nodes, decisions)
 
     def place(self, instance: Instance, safe: list[int]) -> Backwards:
@@ -79,9 +79,12 @@ class BottomUp:
             found.add(Policy.MEMORY)
         return frozenset(found)
 
+    def _loads(self, problem: Problem) -> Loads | None:
+        return problem.loads if self.sharing else None
+
     def _backwards(self, instance: Instance, ranking: Ranking, cap: int, guard: Guard | None = None) -> Backwards:
-        loads = instance.problem.loads
-        flights = SharedFlights(instance, loads) if self.sharing and loads is not None else None
+        loads = self._loads(instance.problem)
+        flights = None if loads is None else SharedFlights(instance, loads)
         return Backwards(
             instance, ranking, cap, guard, flights, stalls_rather=self.aggressive and self.depth_over_stall
         )

@@ -15,17 +15,21 @@ from engine.ir.graph import Ints
 from engine.schedule.backwards import FORWARD_PASS
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 from engine.schedule.measure import makespan, peak_memory, positions
-from engine.schedule.problem import Decisions, Order
+from engine.schedule.problem import Decisions, Loads, Order
+from engine.schedule.sharing import shared_makespan
 
 
-def shift_forwards(instance: Instance, nodes: Ints, decisions: Decisions) -> Order:
-    """The order that a forward pass makes of `nodes`, if it is faster and within the cap; else `nodes`."""
+def shift_forwards(instance: Instance, nodes: Ints, decisions: Decisions, loads: Loads | None = None) -> Order:
+    """The order that a forward pass makes of `nodes`, if it is faster and within the cap; else `nodes`.
+
+    With `loads`, faster when transfers share the links that they load.
+    """
     given = nodes.tolist()
-    before = makespan(instance, given)
+    before = _time(instance, given, loads)
     if before == sum(instance.duration):
         return Order(nodes, decisions)
     order = forward_order(instance, given)
-    if order is None or makespan(instance, order) >= before:
+    if order is None or _time(instance, order, loads) >= before:
         return Order(nodes, decisions)
     moved = np.array(order, np.int64)
     cap = instance.problem.memory_cap
@@ -34,6 +38,10 @@ def shift_forwards(instance: Instance, nodes: Ints, decisions: Decisions) -> Ord
     rule = decisions.rule.copy()
     rule[_displaced(positions(moved), positions(nodes), instance)] = FORWARD_PASS
     return Order(moved, Decisions(rule, decisions.beat, decisions.waited_for, decisions.rules))
+
+
+def _time(instance: Instance, order: list[int], loads: Loads | None) -> int:
+    return makespan(instance, order) if loads is None else shared_makespan(instance, order, loads)
 
 
 def forward_order(instance: Instance, given: list[int]) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cached_property
@@ -65,6 +65,8 @@ class Problem:
     hints: Hints | None = None
     loads: Loads | None = None
     """Where transfers go; None where they are taken not to share anything."""
+    simulated: Callable[[Ints], int] | None = None
+    """Makespan of an order in the simulator, in picoseconds; None where only the scheduler's own estimate is asked."""
 
     @cached_property
     def predecessors(self) -> Csr:
