@@ -53,7 +53,7 @@ def test_ranges_as_they_are_written(text: str, values: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    (
+    [
         "",
         "budget",
         "depth=1..4",
@@ -67,7 +67,7 @@ def test_ranges_as_they_are_written(text: str, values: tuple[str, ...]) -> None:
         "ring=two",
         "unroll=3",
         "partitions=2",
-    ),
+    ],
 )
 def test_ranges_that_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
