@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
-from engine.cost.carried import loop_copies
 from engine.cost.collectives import NOTHING, PICO, Transfer, collective_time, pairs_of, permute_time
 from engine.cost.compute import work_time
 from engine.cost.costs import Costs, Origin
-from engine.cost.work import FREE, Reader, Work, padded_elements
+from engine.cost.work import FREE, Reader
 from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.graph import Graph
@@ -61,7 +60,6 @@ class Pricing:
         self._shapes: dict[int, bytes] = {}
         self._prices: dict[object, _Price] = {}
         self._transfers: dict[object, Transfer] = {}
-        self._copies = loop_copies(module)
 
     def costs(self, graph: Graph) -> Costs:
         """Modelled costs of one computation."""
@@ -86,7 +84,6 @@ class Pricing:
                         links.extend(moved.links)
                         loads.extend(moved.bytes)
             starts.append(len(links))
-        self._add_copies(graph, compute, hbm, origin)
         return Costs(
             compute=_frozen(compute, np.int64),
             transfer=_frozen(transfer, np.int64),
@@ -188,16 +185,6 @@ class Pricing:
             return NOTHING, 0
         wire = size / self._machine.links[0].rate.usable * PICO
         return Transfer(ceil(self._machine.chip.network.launch + wire), (0,), (size,)), size
-
-    def _add_copies(self, graph: Graph, compute: list[int], hbm: list[int], origin: list[int]) -> None:
-        """Copies of a loop's state, which no instruction stands for yet, are put on the root of its body."""
-        for shape in self._copies.get(graph.computation, ()):
-            size = padded_elements(shape)
-            moved = 2 * shapes.byte_count(shape)
-            work = Work(loop=size, ports=2 * size, hbm=moved)
-            compute[graph.root] += work_time(work, self._machine.chip)
-            hbm[graph.root] += moved
-            origin[graph.root] = Origin.MODEL
 
 
 def _kind(opcode: str, wrapped: str) -> Kind:

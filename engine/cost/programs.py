@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
 from engine.cost.carried import loop_copies
-from engine.cost.compute import PICO
+from engine.cost.compute import work_time
 from engine.cost.costs import Costs, Origin
 from engine.cost.imports import ImportedCosts, compiler_estimates
 from engine.cost.pricing import Pricing
 from engine.cost.program import Program
+from engine.cost.work import Work, padded_elements
 from engine.hlo.hlo_pb2 import ShapeProto
 from engine.ir.buffering import buffers_of
 from engine.ir.graph import Graph
@@ -58,9 +58,13 @@ def prepare(
 
 
 def _copying(arrays: Iterable[ShapeProto], machine: Machine) -> int:
-    """Picoseconds to read and write arrays once."""
-    moved = [2 * byte_count(shape) for shape in arrays]
-    return len(moved) * machine.chip.units.launch + ceil(sum(moved) / machine.hbm_bandwidth * PICO)
+    """Picoseconds to read and write arrays once, one after the other."""
+    times = []
+    for shape in arrays:
+        elements = padded_elements(shape)
+        work = Work(loop=elements, ports=2 * elements, hbm=2 * byte_count(shape))
+        times.append(work_time(work, machine.chip))
+    return sum(times)
 
 
 def _replaced(costs: Costs, graph: Graph, found: ImportedCosts) -> Costs:
