@@ -101,6 +101,18 @@ def refuse(module: Module) -> None:
     raise UnsupportedError(f"{module.name} cannot run on CPU devices: it uses {listed}")
 
 
+def list_groups(instruction: HloInstructionProto) -> None:
+    """Write replica groups of any form as explicit lists, in place; see the module's docstring for why."""
+    form = instruction.WhichOneof("replica_group_list")
+    if form is None:
+        return
+    lists = written_lists(instruction)
+    instruction.ClearField(form)
+    del instruction.replica_groups[:]
+    for members in lists:
+        instruction.replica_groups.add(replica_ids=members)
+
+
 def _unrunnable(instruction: HloInstructionProto) -> str | None:
     opcode = instruction.opcode
     if opcode == "custom-call" and instruction.custom_call_target not in _RUNNABLE:
@@ -160,12 +172,7 @@ class _Rewriter:
             instruction.ClearField(field)
         if instruction.opcode != "custom-call":
             instruction.ClearField("backend_config")
-        if instruction.WhichOneof("replica_group_list") is not None:
-            lists = written_lists(instruction)
-            instruction.ClearField(str(instruction.WhichOneof("replica_group_list")))
-            del instruction.replica_groups[:]
-            for members in lists:
-                instruction.replica_groups.add(replica_ids=members)
+        list_groups(instruction)
 
     def _keep(self, copy: HloInstructionProto, _: HloInstructionProto) -> None:
         if copy.opcode in _SPLIT and len(copy.operand_ids) > 1:

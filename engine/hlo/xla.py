@@ -110,6 +110,23 @@ def to_stablehlo(proto: bytes) -> bytes:
     return code
 
 
+def to_stablehlo_text(proto: bytes, partitions: int, replicas: int) -> str:
+    """As `to_stablehlo`, as MLIR text that says the counts of partitions and replicas. Raises XlaError."""
+    hlo, mlir = _hlo(), _mlir()
+    try:
+        text: str = mlir.xla_computation_to_mlir_module(hlo.XlaComputation(proto))
+    except (RuntimeError, ValueError) as error:
+        raise XlaError(str(error)) from None
+    counts = ", ".join(f"{name} = {n} : i32" for name, n in zip(_COUNTS, (partitions, replicas), strict=True))
+    return re.sub(
+        r"^(module @[^\n{]*?) (attributes \{)?",
+        lambda found: f"{found[1]} attributes {{{counts}{', ' if found[2] else '} '}",
+        text,
+        count=1,
+        flags=re.MULTILINE,
+    )
+
+
 def from_stablehlo(code: str | bytes) -> Parsed:
     """HLO of a StableHLO module: MLIR text, bytecode or a portable artifact. Raises XlaError."""
     mlir = _mlir()
