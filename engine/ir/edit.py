@@ -373,14 +373,14 @@ class Editor:
         """Callees before callers, otherwise in the module's order with added ones right before their first caller."""
         done: dict[int, None] = {}
         for first in [c.id for c in self._proto.computations if c.id in self._computations]:
-            stack = [first]
+            # Each computation's callees are gone through once: a caller may have thousands.
+            stack = [(first, iter(self._calls.get(first, ())))]
             while stack:
-                callees = (c for c in self._calls.get(stack[-1], ()) if c in self._computations)
-                waiting = next((c for c in callees if c not in done), None)
+                waiting = next((c for c in stack[-1][1] if c in self._computations and c not in done), None)
                 if waiting is None:
-                    done.setdefault(stack.pop())
+                    done.setdefault(stack.pop()[0])
                 else:
-                    stack.append(waiting)
+                    stack.append((waiting, iter(self._calls.get(waiting, ()))))
         return list(done)
 
     def _fresh_id(self, computation: int) -> int:
