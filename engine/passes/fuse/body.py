@@ -28,6 +28,8 @@ class Body:
         self.users = _inverse(self.operands)
         self.control_users = _inverse(self.controls)
         self.root = self.at[computation.root_id]
+        self.waits = any(i.opcode in _DONES for i in self.instructions)
+        """Whether anything in the body waits for a transfer."""
         for k, controls in enumerate(self.controls):
             # A fusion would have to carry the edge for one member only: leave both ends alone.
             if controls:
@@ -53,6 +55,8 @@ class Body:
 
         Latest first. Looks at no more than the `_LOOK_BACK` nearest instructions.
         """
+        if not self.waits:
+            return ()
         found: list[int] = []
         heap = [-node]
         seen = {node}
