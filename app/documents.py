@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, Signal
@@ -19,7 +20,8 @@ from engine.hlo.decoding import HloText, decode
 from engine.hlo.reading import read_bytes
 from engine.ir.module import Module
 from engine.session import edits
-from engine.session.plan import AS_LOADED, BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan
+from engine.session.evaluation import default_plans
+from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Session
 from engine.session.store import Store
 
@@ -31,6 +33,8 @@ class Documents(QObject):
     """What is open, and how it came to be."""
 
     changed_on_disk = Signal(str)
+    read = Signal(object)
+    """Another module is there, or (None) the one that was there is gone."""
 
     def __init__(
         self,
@@ -55,9 +59,10 @@ class Documents(QObject):
         self._jobs.cancel(self._job)
         self._evaluations.set_module(None)
         self.module = None
+        self.read.emit(None)
         self._watch(path)
-        self._store.reset(session or edits.opened(path, default_entries(), self._machine()))
-        self._store.settle(reading=True, problem="")
+        machine = self._machine()
+        self._store.reset(replace(session or Session(path=path), reading=True, problem=""))
         try:
             data = read_bytes(path)
         except LapstrakeError as error:
@@ -68,7 +73,7 @@ class Documents(QObject):
             "engine.hlo.reading:read_in_worker",
             data,
             path,
-            done=self._read(path),
+            done=self._read(path, machine),
             failed=self._failed(path, data),
             deadline=DEADLINE,
         )
@@ -83,12 +88,16 @@ class Documents(QObject):
         entry = self._store.state.active_entry
         return MachineSpec(entry.machine.chip) if entry is not None else MachineSpec()
 
-    def _read(self, path: str) -> Callable[[Module], None]:
+    def _read(self, path: str, machine: MachineSpec) -> Callable[[Module], None]:
         def arrived(module: Module) -> None:
             self.module = module
             self._settings.remember(str(Path(path).absolute()))
-            self._store.settle(reading=False, problem="", facts=work.facts_of(module))
+            session = self._store.state
+            if not session.entries:
+                session = edits.opened(path, first_plans(module), machine)
+            self._store.reset(replace(session, reading=False, problem="", facts=work.facts_of(module)))
             self._evaluations.set_module(module)
+            self.read.emit(module)
 
         return arrived
 
@@ -117,20 +126,17 @@ class Documents(QObject):
             self.changed_on_disk.emit(path)
 
 
-def default_entries() -> Iterable[tuple[str, Plan]]:
-    """The module as loaded, and decomposed under each scheduler that is shown by default."""
-    yield "as loaded", AS_LOADED
-    for scheduler in DEFAULT_SCHEDULERS:
-        if scheduler != "memory":
-            yield f"decomposed, {scheduler}", Plan(BEST_PASSES, scheduler)
+def first_plans(module: Module) -> Iterable[tuple[str, Plan]]:
+    """What is shown first: the module as loaded, and decomposed under the schedulers that overlap."""
+    for name, plan in default_plans(module, None):
+        if plan.scheduler != "memory":
+            yield name, plan
 
 
 def fresh(session: Session) -> Session:
     """`session` without results: they are computed anew."""
-    from dataclasses import replace
-
     entries = tuple(replace(entry, variant=None, error="") for entry in session.entries)
-    return replace(session, entries=entries, facts=None, problem="", reading=True)
+    return replace(session, entries=entries, facts=None)
 
 
 def _explained(error: LapstrakeError, path: str, data: bytes) -> LapstrakeError:

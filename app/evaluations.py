@@ -17,15 +17,13 @@ from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.ir.module import Module
 from engine.session import edits
-from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
+from views.ports import Asked
 
 KEPT = 128
 """Results that are kept, so that undo and going back and forth on a slider are at once."""
-
-Asked = tuple[MachineSpec, Plan]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -19,16 +19,20 @@ from app.documents import Documents
 from app.evaluations import Evaluations
 from app.jobs import Jobs
 from app.settings import Settings
+from app.trials import Trials
 from engine import worker
 from engine.session import edits
 from engine.session.session import TRANSIENT, Entry, Session
 from engine.session.store import Store
+from engine.timeline.timeline import Metrics
+from views.budget.budget import BudgetPane
+from views.compare.compare import ComparePane
 from views.key_sheet import KeySheet
 from views.main_window import MainWindow
 from views.palette import CommandPalette
 from views.pictures import save_picture
 from views.plan.plan_line import MOST_IN_FLIGHT
-from views.ports import JobState
+from views.ports import Asked, JobState
 from views.theme import DARK, Theme, chosen_theme, palette_of
 
 SAMPLE = "mlp_fig3.hlo"
@@ -44,13 +48,18 @@ class Explorer(QObject):
         self.store: Store[Session] = Store(Session(), TRANSIENT)
         self.job_list: Jobs = Jobs(self)
         self.evaluations: Evaluations = Evaluations(self.store, self.job_list, self)
+        self.trials: Trials = Trials(self.job_list, self)
         self.documents: Documents = Documents(self.store, self.job_list, self.evaluations, settings, self)
+        self.documents.read.connect(self.trials.set_module)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
-        self.job_list.changed.connect(self._jobs_changed)
+        self._measured_watchers: list[Callable[[], None]] = []
+        self.job_list.changed.connect(lambda: _tell(self._watchers))
+        self.trials.changed.connect(lambda: _tell(self._measured_watchers))
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         QApplication.setPalette(palette_of(self._theme))
         self.window: MainWindow = MainWindow(self)
+        self.window.add_bottom([("Compare", ComparePane(self)), ("Budget", BudgetPane(self))])
         self.actions: Mapping[str, QAction] = menus.install(self)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()
@@ -66,13 +75,7 @@ class Explorer(QObject):
         return self.job_list.states()
 
     def watch_jobs(self, listener: Callable[[], None]) -> Callable[[], None]:
-        self._watchers.append(listener)
-
-        def stop() -> None:
-            if listener in self._watchers:
-                self._watchers.remove(listener)
-
-        return stop
+        return _subscribe(self._watchers, listener)
 
     def cancel(self, job: int) -> None:
         self.job_list.cancel(job)
@@ -91,6 +94,20 @@ class Explorer(QObject):
 
     def open(self, path: str) -> None:
         self.documents.open(path)
+
+    def measured(self, asked: Asked) -> Metrics | str | None:
+        variant = self.evaluations.known(asked)
+        return variant.metrics if variant is not None else self.trials.known(asked)
+
+    def measure(self, title: str, asked: Sequence[Asked]) -> None:
+        for one in asked:
+            variant = self.evaluations.known(one)
+            if variant is not None:
+                self.trials.learn(one, variant.metrics)
+        self.trials.measure(title, asked)
+
+    def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
+        return _subscribe(self._measured_watchers, listener)
 
     # Files
 
@@ -114,6 +131,9 @@ class Explorer(QObject):
         self.settings.sync()
         self.evaluations.close()
         self.job_list.close()
+
+    def quit(self) -> None:
+        self.window.close()
 
     def ask_open(self) -> None:
         folder = str(Path(self.store.state.path).parent) if self.store.state.path else ""
@@ -250,9 +270,20 @@ class Explorer(QObject):
     def _retitle(self) -> None:
         menus.retitle_history(self.actions, self.store.undo_label, self.store.redo_label)
 
-    def _jobs_changed(self) -> None:
-        for listener in tuple(self._watchers):
-            listener()
+
+def _subscribe(listeners: list[Callable[[], None]], listener: Callable[[], None]) -> Callable[[], None]:
+    listeners.append(listener)
+
+    def stop() -> None:
+        if listener in listeners:
+            listeners.remove(listener)
+
+    return stop
+
+
+def _tell(listeners: list[Callable[[], None]]) -> None:
+    for listener in tuple(listeners):
+        listener()
 
 
 def command_line(path: str, entry: Entry) -> str:

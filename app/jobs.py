@@ -65,11 +65,14 @@ class Jobs(QObject):
         failed: Callable[[LapstrakeError], None] = lambda error: None,
         entry: str = "",
         deadline: float | None = None,
+        after: int = 0,
     ) -> int:
         """Run ``module:function`` in a worker; `done` gets its result, `failed` its error or a Cancelled.
 
-        Returns the job's number.
+        `after` is an earlier part of the same work: if it ended well, it leaves the log to this one. Returns the job's
+        number.
         """
+        self._jobs = [job for job in self._jobs if job.number != after or job.state != "done"]
         job = _Job(self._next, title, target, args, entry, deadline, done, failed)
         self._next += 1
         self._jobs.append(job)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from engine.control import Control
+from engine.control import Cancelled, Control
+from engine.errors import LapstrakeError
 from engine.ir.module import Module
 from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Facts
 from engine.session.variant import Variant
+from engine.timeline.timeline import Metrics
 
 _KEPT = 4
 _evaluators: dict[tuple[str, MachineSpec], Evaluator] = {}
@@ -25,18 +27,15 @@ def evaluate(module: Module, spec: MachineSpec, plan: Plan, name: str, *, contro
     return _evaluator(module, spec).evaluate(plan, name, control)
 
 
-def evaluate_all(
-    module: Module, spec: MachineSpec, plans: tuple[Plan, ...], *, control: Control
-) -> tuple[Variant | str, ...]:
-    """Variants of several plans; where one has none, the reason in its place."""
-    from engine.control import Cancelled
-    from engine.errors import LapstrakeError
-
-    found: list[Variant | str] = []
-    for number, plan in enumerate(plans):
-        part = control.part(number / len(plans), (number + 1) / len(plans))
+def measure(
+    module: Module, asked: tuple[tuple[MachineSpec, Plan], ...], *, control: Control
+) -> tuple[Metrics | str, ...]:
+    """Figures of several plans, in their order; where a plan has none, the reason in its place."""
+    found: list[Metrics | str] = []
+    for number, (spec, plan) in enumerate(asked):
+        part = control.part(number / len(asked), (number + 1) / len(asked))
         try:
-            found.append(evaluate(module, spec, plan, "", control=part))
+            found.append(evaluate(module, spec, plan, "", control=part).metrics)
         except Cancelled:
             raise
         except LapstrakeError as error:

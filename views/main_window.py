@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import PurePath
 
 from PySide6.QtCore import QByteArray, QSize, Qt
@@ -78,12 +79,11 @@ class MainWindow(QMainWindow):
 
     def add_bottom(self, panes: Sequence[tuple[str, QWidget]]) -> None:
         """More panes as tabs of the bottom area, before the log."""
-        log = self.docks["Log"]
-        for title, pane in panes:
-            dock = self._dock(title, pane, Qt.DockWidgetArea.BottomDockWidgetArea)
-            self.tabifyDockWidget(dock, log)
-        first = self.docks[panes[0][0]] if panes else log
-        first.raise_()
+        docks = [self._dock(title, pane, Qt.DockWidgetArea.BottomDockWidgetArea) for title, pane in panes]
+        for left, right in pairwise((*docks, self.docks["Log"])):
+            self.tabifyDockWidget(left, right)
+        if docks:
+            docks[0].raise_()
 
     def arrange(self, layout: QByteArray | None) -> None:
         """Remember the first layout, then take over `layout` if it is of this version."""

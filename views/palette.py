@@ -59,8 +59,8 @@ class CommandPalette(QFrame):
         self.list.setCurrentRow(0)
 
     def _do(self) -> None:
-        item = self.list.currentItem()
-        if not item or not item.flags() & Qt.ItemFlag.ItemIsEnabled:
+        item = self.list.item(self.list.currentRow()) if self.list.count() else None
+        if item is None or not item.flags() & Qt.ItemFlag.ItemIsEnabled:
             return
         action = self._actions[item.data(Qt.ItemDataRole.UserRole)]
         self.close()

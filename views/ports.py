@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from PySide6.QtWidgets import QWidget
 
+from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Session
 from engine.session.store import Store
+from engine.timeline.timeline import Metrics
 from views.theme import Theme
 
 
@@ -28,6 +30,10 @@ class JobState:
     """How long it ran, or has been running."""
     entry: str = ""
     """Key of the entry that its result is for."""
+
+
+Asked = tuple[MachineSpec, Plan]
+"""What a result is for."""
 
 
 class Host(Protocol):
@@ -62,6 +68,18 @@ class Host(Protocol):
         ...
 
     def open(self, path: str) -> None: ...
+
+    def measured(self, asked: Asked) -> Metrics | str | None:
+        """What a plan on a machine comes to: its figures, why it has none, or None while that is not known."""
+        ...
+
+    def measure(self, title: str, asked: Sequence[Asked]) -> None:
+        """Have plans measured by jobs, in this order; what is known already is not computed again."""
+        ...
+
+    def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` whenever `measured` would answer something else. Returns what ends that."""
+        ...
 
 
 def follow(widget: QWidget, store: Store[Session], listener: Callable[[Session, frozenset[str]], None]) -> None:

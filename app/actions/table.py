@@ -66,7 +66,7 @@ FILE = (
         enabled=opened,
         tip="The command that reports the active variant",
     ),
-    Action("quit", "Quit", "File", lambda e: e.window.close(), ("Ctrl+Q",), separated=True),
+    Action("quit", "Quit", "File", lambda e: e.quit(), ("Ctrl+Q",), separated=True),
 )
 
 EDIT = (

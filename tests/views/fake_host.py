@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.session.session import TRANSIENT, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
-from views.ports import JobState
+from engine.timeline.timeline import Metrics
+from views.ports import Asked, JobState
 from views.theme import LIGHT, Theme
 
 
@@ -23,6 +24,9 @@ class FakeHost:
         self.cancelled: list[int] = []
         self.paths: tuple[str, ...] = ()
         self.listeners: list[Callable[[], None]] = []
+        self.known: dict[Asked, Metrics | str] = {}
+        self.wanted: list[Asked] = []
+        self.measured_listeners: list[Callable[[], None]] = []
 
     def jobs(self) -> tuple[JobState, ...]:
         return self.states
@@ -50,6 +54,21 @@ class FakeHost:
 
     def open(self, path: str) -> None:
         self.opened.append(path)
+
+    def measured(self, asked: Asked) -> Metrics | str | None:
+        return self.known.get(asked)
+
+    def measure(self, title: str, asked: Sequence[Asked]) -> None:
+        self.wanted.extend(asked)
+
+    def learn(self, asked: Asked, answer: Metrics | str) -> None:
+        self.known[asked] = answer
+        for listener in tuple(self.measured_listeners):
+            listener()
+
+    def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
+        self.measured_listeners.append(listener)
+        return lambda: self.measured_listeners.remove(listener) if listener in self.measured_listeners else None
 
 
 def host_of(*variants: Variant, active: int = -1, theme: Theme = LIGHT) -> FakeHost:

@@ -36,7 +36,7 @@ class GateBars(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:  # noqa: N802
-        return QSize(50 * GRID, 5 * _ROW + 2 * GRID)
+        return QSize(50 * GRID, 4 * _ROW + 2 * GRID)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         terms = self._terms

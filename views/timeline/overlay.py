@@ -187,7 +187,9 @@ def _paint_arrow(painter: QPainter, scene: Scene, source: QRectF, target: QRectF
         return  # side by side already
     reach = max(6.0 * GRID, abs(end.x() - begin.x()) / 3)
     path = QPainterPath(begin)
-    path.cubicTo(begin + QPointF(reach, 0), end - QPointF(reach, 0), end)
+    level = abs(end.y() - begin.y()) < 1  # along one lane: around the names, not through them
+    bulge = QPointF(0, source.height() * 0.9) if level else QPointF()
+    path.cubicTo(begin + QPointF(reach, 0) + bulge, end - QPointF(reach, 0) + bulge, end)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(colour(scene.theme.base, 200), 4))
     painter.drawPath(path)

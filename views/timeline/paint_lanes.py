@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetrics, QPainter, QPen, QPolygonF
@@ -19,6 +21,7 @@ from views.timeline.stack import FRAME, Row, RowKind
 LABEL = 34.0
 """Slices narrower than this many pixels carry no name."""
 _THIN = GRID
+_BACKWARDS = re.compile(r"[a-z][-−]")
 
 
 def elided(text: str, width: int, metrics: QFontMetrics) -> str:
@@ -87,12 +90,12 @@ def _paint_arrow_ends(
     top: float,
     height: float,
 ) -> None:
-    """Permutes point the way of the ring: a lane whose name ends in a minus runs backwards."""
+    """Permutes point the way of the ring: a lane with a minus in its name runs backwards."""
     wide = np.flatnonzero((category == Category.PERMUTE) & (width >= 2.5 * GRID))
     if not len(wide):
         return
     lane = variant.timeline.lanes[int(variant.timeline.lane[rows[0]])].name
-    back = lane.rstrip().endswith(("-", "−"))
+    back = _BACKWARDS.search(lane) is not None
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=True)
     painter.setBrush(colour(scene.theme.permute.fill))
     middle = top + height / 2

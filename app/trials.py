@@ -1,0 +1,88 @@
+"""Plans that are only measured: sweeps of the budget, and every combination that "try all" stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject, Signal
+
+from app.jobs import Jobs
+from engine.control import Cancelled
+from engine.errors import LapstrakeError
+from engine.ir.module import Module
+from engine.timeline.timeline import Metrics
+from views.ports import Asked
+
+BATCH = 2
+"""Plans measured by one job: few, so that results come as they are found and cancelling loses little."""
+
+
+class Trials(QObject):
+    """Figures of plans by what they were asked for. One job at a time, so that plans being edited come first."""
+
+    changed = Signal()
+
+    def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._module: Module | None = None
+        self._known: dict[Asked, Metrics | str] = {}
+        self._waiting: list[tuple[str, Asked]] = []
+        self._job = 0
+
+    def set_module(self, module: Module | None) -> None:
+        """Another file: forget everything."""
+        self.stop()
+        self._module = module
+        self._known.clear()
+        self.changed.emit()
+
+    def known(self, asked: Asked) -> Metrics | str | None:
+        return self._known.get(asked)
+
+    def learn(self, asked: Asked, metrics: Metrics) -> None:
+        """Take over what came another way."""
+        if asked not in self._known:
+            self._known[asked] = metrics
+            self.changed.emit()
+
+    def measure(self, title: str, asked: Sequence[Asked]) -> None:
+        """Measure plans; those of an earlier call with the same title that still wait are dropped."""
+        waiting = [item for item in self._waiting if item[0] != title]
+        new = [(title, one) for one in dict.fromkeys(asked) if one not in self._known]
+        self._waiting = new + waiting
+        self._next()
+
+    def stop(self) -> None:
+        self._waiting.clear()
+        self._jobs.cancel(self._job)
+
+    def _next(self) -> None:
+        if self._module is None or not self._waiting or self._jobs.is_running(self._job):
+            return
+        title = self._waiting[0][0]
+        batch = tuple(asked for name, asked in self._waiting[:BATCH] if name == title)
+        self._waiting = [item for item in self._waiting if item[1] not in batch]
+        left = f", {len(self._waiting)} left" if self._waiting else ""
+        self._job = self._jobs.start(
+            f"{title}{left}",
+            "app.work:measure",
+            self._module,
+            batch,
+            done=self._arrival(batch),
+            failed=self._failed,
+            after=self._job,
+        )
+
+    def _arrival(self, batch: tuple[Asked, ...]) -> Callable[[Sequence[Metrics | str]], None]:
+        def arrived(found: Sequence[Metrics | str]) -> None:
+            self._known.update(zip(batch, found, strict=True))
+            self.changed.emit()
+            self._next()
+
+        return arrived
+
+    def _failed(self, error: LapstrakeError) -> None:
+        if isinstance(error, Cancelled):
+            self._waiting.clear()
+        self._next()

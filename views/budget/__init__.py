@@ -1,0 +1,1 @@
+"""What another budget would bring."""

@@ -1,0 +1,142 @@
+"""Makespan and exposed time of the active plan over budgets, with the knee: where more brings nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from engine.chips.budget import Budget
+from engine.session import edits
+from engine.session.plan import Plan
+from engine.session.session import Entry, Session
+from engine.timeline.timeline import Metrics
+from views.chart import Chart, Point, Series
+from views.plan.plan_line import MOST_IN_FLIGHT
+from views.ports import Asked, Host, follow
+from views.quantities import bytes_text, time_text
+from views.theme import GRID
+
+BUDGETS = range(1, MOST_IN_FLIGHT + 1)
+NEAR = 0.01
+"""The knee is the smallest budget within this part of the best makespan."""
+
+
+class BudgetPane(QWidget):
+    """A chart over budgets 1..16; a click on a point takes that budget."""
+
+    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._host = host
+        self._wanted: Asked | None = None
+        self.chart = Chart(host, "budget", "time", lambda x: f"{x:.0f}", lambda y: time_text(round(y)), from_zero=True)
+        self.chart.setAccessibleName("time over budgets")
+        self.chart.clicked.connect(self._take)
+        self.text = QLabel()
+        self.text.setMargin(2 * GRID)
+        self.again = QPushButton("Measure all budgets")
+        self.again.clicked.connect(self._measure)
+        line = QHBoxLayout()
+        line.addWidget(self.text, 1)
+        line.addWidget(self.again)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 2 * GRID, 0)
+        layout.addLayout(line)
+        layout.addWidget(self.chart, 1)
+        follow(self, host.store, self._session_changed)
+        stop = host.watch_measured(self._draw)
+        self.destroyed.connect(lambda *_: stop())
+        self._draw()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        super().showEvent(event)
+        self._measure()
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if not changed & {"entries", "active", "path"}:
+            return
+        entry = session.active_entry
+        # A slider that moves changes only the budget: the sweep stays what it is.
+        if (
+            entry is not None
+            and entry.variant is not None
+            and self.isVisible()
+            and _without_budget(entry) != self._wanted
+        ):
+            self._measure()
+        self._draw()
+
+    def _measure(self) -> None:
+        entry = self._host.store.state.active_entry
+        if entry is None or entry.variant is None:
+            return
+        self._wanted = _without_budget(entry)
+        self._host.measure("measuring budgets", [(entry.machine, plan) for plan in plans_over(entry.plan)])
+
+    def _draw(self) -> None:
+        entry = self._host.store.state.active_entry
+        found = [] if entry is None else self._found(entry)
+        theme = self._host.theme
+        knee = knee_of(found)
+        current = entry.plan.budget.total if entry is not None and entry.plan.budget is not None else None
+        if current is None and entry is not None and entry.variant is not None:
+            current = entry.variant.schedule.budget.total
+        makespan = tuple(
+            Point(b, m.makespan, f"budget {b}: {time_text(m.makespan)}, peak {bytes_text(m.peak_memory)}", b, b == knee)
+            for b, m in found
+        )
+        exposed = tuple(Point(b, m.exposed, f"budget {b}: {time_text(m.exposed)} exposed", b) for b, m in found)
+        marked = (float(current), "now") if current is not None and current <= MOST_IN_FLIGHT else None
+        series = (Series("makespan", makespan, theme.text), Series("exposed", exposed, theme.exposed.fill))
+        self.chart.set_series(series, marked)
+        self.chart.setVisible(bool(found))
+        self.text.setText(self._said(entry, found, knee))
+        self.text.setAlignment(Qt.AlignmentFlag.AlignVCenter if found else Qt.AlignmentFlag.AlignTop)
+        self.again.setVisible(entry is not None and entry.variant is not None and len(found) < len(BUDGETS))
+
+    def _found(self, entry: Entry) -> list[tuple[int, Metrics]]:
+        pairs = zip(BUDGETS, plans_over(entry.plan), strict=True)
+        answers = ((budget, self._host.measured((entry.machine, plan))) for budget, plan in pairs)
+        return [(budget, answer) for budget, answer in answers if isinstance(answer, Metrics)]
+
+    def _said(self, entry: Entry | None, found: Sequence[tuple[int, Metrics]], knee: int | None) -> str:
+        if entry is None:
+            return "Open a module to see what the budget of operations in flight does to it."
+        if not found:
+            return "Measuring …" if entry.variant is not None else "Waiting for the active variant."
+        if len(found) < len(BUDGETS):
+            return f"{entry.key}: {len(found)} of {len(BUDGETS)} budgets measured"
+        assert knee is not None
+        best = dict(found)[knee]
+        return f"{entry.key}: the knee is at {knee} ({time_text(best.makespan)}); more in flight gains under 1 %"
+
+    def _take(self, budget: int) -> None:
+        session = self._host.store.state
+        entry = session.active_entry
+        if entry is not None:
+            plan = _with_budget(entry.plan, budget)
+            self._host.store.become(f"Budget {budget}", edits.planned(session, entry.key, plan))
+
+
+def plans_over(plan: Plan) -> list[Plan]:
+    """`plan` under each budget of the chart."""
+    return [_with_budget(plan, budget) for budget in BUDGETS]
+
+
+def knee_of(found: Sequence[tuple[int, Metrics]]) -> int | None:
+    """The smallest budget that is as good as the best, within `NEAR`."""
+    if not found:
+        return None
+    best = min(metrics.makespan for _, metrics in found)
+    return min(budget for budget, metrics in found if metrics.makespan <= best * (1 + NEAR))
+
+
+def _with_budget(plan: Plan, total: int) -> Plan:
+    return replace(plan, budget=replace(plan.budget, total=total) if plan.budget is not None else Budget(total=total))
+
+
+def _without_budget(entry: Entry) -> Asked:
+    return entry.machine, _with_budget(entry.plan, 1)

@@ -1,0 +1,197 @@
+"""Small charts: axes with round ticks, lines, and points that can be clicked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QToolTip, QWidget
+
+from views.ports import Host
+from views.theme import GRID, axis_font, colour
+
+_LEFT, _BOTTOM, _TOP, _RIGHT = 18 * GRID, 8 * GRID, 6 * GRID, 6 * GRID
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point with what is said about it, and what a click on it means."""
+
+    x: float
+    y: float
+    text: str = ""
+    key: int = -1
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points of one kind, joined by a line or not."""
+
+    name: str
+    points: tuple[Point, ...]
+    colour: str
+    line: bool = True
+
+
+class Chart(QWidget):
+    """Series over two axes that begin where it helps."""
+
+    clicked = Signal(int)
+    """Key of a point."""
+
+    def __init__(
+        self,
+        host: Host,
+        x_caption: str,
+        y_caption: str,
+        x_text: Callable[[float], str],
+        y_text: Callable[[float], str],
+        *,
+        from_zero: bool,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._host = host
+        self._captions = (x_caption, y_caption)
+        self._x_text, self._y_text = x_text, y_text
+        self._from_zero = from_zero
+        self._series: tuple[Series, ...] = ()
+        self._line: tuple[float, str] | None = None
+        self.setMouseTracking(True)
+        self.setMinimumSize(60 * GRID, 40 * GRID)
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return QSize(110 * GRID, 56 * GRID)
+
+    def set_series(self, series: Sequence[Series], marked: tuple[float, str] | None = None) -> None:
+        """What to draw, and a vertical line at a place of the x axis with its caption."""
+        self._series = tuple(series)
+        self._line = marked
+        said = "; ".join(f"{s.name}: {', '.join(p.text for p in s.points)}" for s in self._series if s.points)
+        self.setAccessibleDescription(said)
+        self.update()
+
+    def _area(self) -> QRectF:
+        return QRectF(_LEFT, _TOP, self.width() - _LEFT - _RIGHT, self.height() - _TOP - _BOTTOM)
+
+    def _bounds(self) -> tuple[float, float, float, float] | None:
+        points = [p for s in self._series for p in s.points]
+        if not points:
+            return None
+        x0, x1 = min(p.x for p in points), max(p.x for p in points)
+        y0, y1 = min(p.y for p in points), max(p.y for p in points)
+        pad_x, pad_y = (x1 - x0) * 0.05 or abs(x0) * 0.05 or 1.0, (y1 - y0) * 0.1 or abs(y0) * 0.1 or 1.0
+        return x0 - pad_x, x1 + pad_x, 0.0 if self._from_zero else y0 - pad_y, y1 + pad_y
+
+    def _place(self, point: Point, bounds: tuple[float, float, float, float]) -> QPointF:
+        area = self._area()
+        x0, x1, y0, y1 = bounds
+        return QPointF(
+            area.left() + (point.x - x0) / (x1 - x0) * area.width(),
+            area.bottom() - (point.y - y0) / (y1 - y0) * area.height(),
+        )
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        bounds = self._bounds()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), colour(self._host.theme.base))
+        painter.setFont(axis_font())
+        if bounds is not None:
+            self._paint_axes(painter, bounds)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=True)
+            for series in self._series:
+                self._paint_series(painter, series, bounds)
+            self._paint_legend(painter)
+        painter.end()
+
+    def _paint_axes(self, painter: QPainter, bounds: tuple[float, float, float, float]) -> None:
+        theme, area = self._host.theme, self._area()
+        x0, x1, y0, y1 = bounds
+        for value in round_steps(y0, y1, max(2, int(area.height() // (9 * GRID)))):
+            y = self._place(Point(x0, value), bounds).y()
+            painter.fillRect(QRectF(area.left(), round(y), area.width(), 1), colour(theme.band))
+            painter.setPen(colour(theme.muted))
+            place = QRectF(0, y - 10, _LEFT - 2 * GRID, 20)
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._y_text(value))
+        for value in round_steps(x0, x1, max(2, int(area.width() // (18 * GRID)))):
+            x = self._place(Point(value, y0), bounds).x()
+            painter.setPen(colour(theme.muted))
+            place = QRectF(x - 60, area.bottom() + 2, 120, 4 * GRID)
+            painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, self._x_text(value))
+        painter.setPen(QPen(colour(theme.border), 1))
+        painter.drawLine(area.bottomLeft(), area.bottomRight())
+        painter.setPen(colour(theme.muted))
+        bottom = QRectF(area.left(), area.bottom() + 4 * GRID, area.width(), 4 * GRID)
+        painter.drawText(bottom, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._captions[0])
+        painter.drawText(QRectF(2 * GRID, 0, 300, _TOP), Qt.AlignmentFlag.AlignVCenter, self._captions[1])
+        if self._line is not None:
+            x = self._place(Point(self._line[0], y0), bounds).x()
+            painter.setPen(QPen(colour(theme.focus), 1, Qt.PenStyle.DashLine))
+            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
+            painter.drawText(QPointF(x + GRID, area.bottom() - GRID), self._line[1])
+
+    def _paint_series(self, painter: QPainter, series: Series, bounds: tuple[float, float, float, float]) -> None:
+        theme = self._host.theme
+        places = [self._place(p, bounds) for p in series.points]
+        if series.line and len(places) > 1:
+            painter.setPen(QPen(colour(series.colour), 1.5))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawPolyline(QPolygonF(places))
+        for point, place in zip(series.points, places, strict=True):
+            radius = 5.0 if point.strong else 3.5
+            painter.setPen(QPen(colour(theme.base), 1.5))
+            painter.setBrush(colour(series.colour))
+            painter.drawEllipse(place, radius, radius)
+            if point.strong:
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(colour(theme.text), 1.5))
+                painter.drawEllipse(place, radius + 2, radius + 2)
+
+    def _paint_legend(self, painter: QPainter) -> None:
+        x = self.width() - float(_RIGHT)
+        for series in reversed([s for s in self._series if s.name and s.points]):
+            width = painter.fontMetrics().horizontalAdvance(series.name)
+            x -= width
+            painter.setPen(colour(self._host.theme.text))
+            painter.drawText(QRectF(x, 0, width + 2, _TOP), Qt.AlignmentFlag.AlignVCenter, series.name)
+            x -= 3 * GRID
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colour(series.colour))
+            painter.drawEllipse(QPointF(x + GRID, _TOP / 2), 3.5, 3.5)
+            x -= 3 * GRID
+
+    def near(self, position: QPointF) -> Point | None:
+        """The point within reach of the mouse."""
+        bounds = self._bounds()
+        if bounds is None:
+            return None
+        found = [
+            ((self._place(p, bounds) - position).manhattanLength(), n, p)
+            for n, p in enumerate(p for s in self._series for p in s.points)
+        ]
+        distance, _, point = min(found)
+        return point if distance < 4 * GRID else None
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        point = self.near(event.position())
+        clickable = point is not None and point.key >= 0
+        self.setCursor(Qt.CursorShape.PointingHandCursor if clickable else Qt.CursorShape.ArrowCursor)
+        QToolTip.showText(event.globalPosition().toPoint(), point.text if point is not None else "", self)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        point = self.near(event.position())
+        if point is not None and point.key >= 0:
+            self.clicked.emit(point.key)
+
+
+def round_steps(low: float, high: float, count: int) -> list[float]:
+    """Round values between two bounds, at most about `count` of them."""
+    least = max((high - low) / count, 1e-12)
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= least * 0.999)
+    first = math.ceil(low / step)
+    return [n * step for n in range(first, math.floor(high / step) + 1)]

@@ -1,0 +1,1 @@
+"""Variants side by side in figures."""

@@ -1,0 +1,233 @@
+"""The table of variants × metrics with the best marked, what was only tried, and makespan against memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QSplitter,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.cost.costs import Origin
+from engine.session import edits
+from engine.session.plan import Plan
+from engine.session.session import Session
+from engine.timeline.timeline import Metrics
+from views.chart import Chart, Point, Series
+from views.compare.figures import COLUMNS, all_plans, best_of, pareto
+from views.ports import Host, follow
+from views.quantities import bytes_text, gain_text, time_text
+from views.theme import GRID
+from views.timeline.paint_header import SOURCES
+
+_HEAD = ("", "variant", "passes", "scheduler", "budget")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row: a variant of the stack, or a plan that was only tried (no key)."""
+
+    key: str
+    title: str
+    plan: Plan
+    metrics: Metrics
+    source: str
+
+
+class ComparePane(QWidget):
+    """Variants first, then the best of what was tried. Enter or a double click brings a tried plan into the stack."""
+
+    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._host = host
+        self._lines: tuple[Line, ...] = ()
+        self._tried: tuple[Plan, ...] = ()
+        self.table = QTableWidget(0, len(_HEAD) + len(COLUMNS) + 1)
+        self.table.setHorizontalHeaderLabels((*_HEAD, *(c.title for c in COLUMNS), "times from"))
+        self.table.verticalHeader().hide()
+        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
+        self.table.setShowGrid(False)
+        self.table.setFrameShape(QTableWidget.Shape.NoFrame)
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.table.setAccessibleName("comparison of variants")
+        for number, column in enumerate(COLUMNS):
+            header = self.table.horizontalHeaderItem(len(_HEAD) + number)
+            if header is not None:
+                header.setToolTip(column.tip)
+        self.table.itemActivated.connect(lambda item: self._activate(item.row()))
+        self.table.cellClicked.connect(lambda row, _: self._pick(row))
+        self.chart = Chart(
+            host,
+            "makespan",
+            "peak memory",
+            lambda x: time_text(round(x)),
+            lambda y: bytes_text(round(y)),
+            from_zero=False,
+        )
+        self.chart.setAccessibleName("makespan against peak memory")
+        self.chart.clicked.connect(self._pick)
+        self.text = QLabel()
+        self.text.setMargin(2 * GRID)
+        self.button = QPushButton("Try all")
+        self.button.setToolTip("Measure schedulers × budgets × unroll × ring with the rest of the active plan")
+        self.button.clicked.connect(self.try_all)
+        line = QHBoxLayout()
+        line.addWidget(self.text, 1)
+        line.addWidget(self.button)
+        split = QSplitter()
+        split.addWidget(self.table)
+        split.addWidget(self.chart)
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        split.setChildrenCollapsible(True)  # Qt's signature
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 2 * GRID, 0)
+        layout.addLayout(line)
+        layout.addWidget(split, 1)
+        follow(self, host.store, self._session_changed)
+        stop = host.watch_measured(self.refresh)
+        self.destroyed.connect(lambda *_: stop())
+        self.refresh()
+
+    def try_all(self) -> None:
+        """Measure every combination; the table fills as results come."""
+        entry = self._host.store.state.active_entry
+        if entry is not None:
+            self._tried = all_plans(entry.plan)
+            self._host.measure("trying all", [(entry.machine, plan) for plan in self._tried])
+            self.refresh()
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if "path" in changed:
+            self._tried = ()
+        if changed & {"entries", "active", "base", "path"}:
+            self.refresh()
+
+    def refresh(self) -> None:
+        session = self._host.store.state
+        self._lines = self._gather(session)
+        self._fill(session)
+        self._plot(session)
+        self.button.setEnabled(session.active_variant is not None)
+        self.table.setVisible(bool(self._lines))
+        self.chart.setVisible(len(self._lines) > 1)
+        self.text.setText(self._said(session))
+
+    def _gather(self, session: Session) -> tuple[Line, ...]:
+        shown = [
+            Line(e.key, e.title, e.variant.plan, e.variant.metrics, SOURCES[e.variant.source])
+            for e in session.entries
+            if e.variant is not None and not e.stale
+        ]
+        entry = session.active_entry
+        there = {line.plan for line in shown}
+        tried = []
+        for plan in self._tried if entry is not None else ():
+            answer = self._host.measured((entry.machine, plan)) if entry is not None else None
+            if isinstance(answer, Metrics) and plan not in there:
+                tried.append(Line("", "tried", plan, answer, SOURCES[Origin.MODEL]))
+        tried.sort(key=lambda line: line.metrics.makespan)
+        return (*shown, *tried)
+
+    def _said(self, session: Session) -> str:
+        if not session.path:
+            return "Open a module to compare ways of running it."
+        if not self._lines:
+            return "Waiting for the first variant."
+        if self._tried:
+            found = sum(not line.key for line in self._lines)
+            return f"{found} of {len(self._tried)} combinations measured; double-click one to add it to the timelines"
+        return "“Try all” measures every scheduler, budget, unrolling and ring direction for the active plan."
+
+    def _fill(self, session: Session) -> None:
+        theme = self._host.theme
+        self.table.setRowCount(len(self._lines))
+        base = next((line for line in self._lines if line.key and line.key == session.base), None)
+        every = [line.metrics for line in self._lines]
+        best = [best_of(column, every) for column in COLUMNS]
+        for row, line in enumerate(self._lines):
+            budget = str(line.plan.budget) if line.plan.budget is not None else "chip's"
+            texts = (line.key, line.title, line.plan.passes or "–", line.plan.scheduler, budget)
+            for column, text in enumerate(texts):
+                self._cell(
+                    row, column, text, theme.text if line.key else theme.muted, strong=line.key == session.active
+                )
+            for number, metric in enumerate(COLUMNS):
+                text = metric.text(line.metrics)
+                if number == 0 and base is not None and line is not base:
+                    text += f"  {gain_text(base.metrics.makespan, line.metrics.makespan)}"
+                wins = best[number] is not None and metric.value(line.metrics) == best[number]
+                role = theme.gain if wins else theme.text
+                self._cell(row, len(_HEAD) + number, f"✓ {text}" if wins else text, role, strong=wins, right=True)
+            self._cell(row, len(_HEAD) + len(COLUMNS), line.source, theme.muted)
+
+    def _cell(self, row: int, column: int, text: str, role: str, *, strong: bool = False, right: bool = False) -> None:
+        item = self.table.item(row, column)
+        if item is None:
+            item = QTableWidgetItem()
+            self.table.setItem(row, column, item)
+        item.setText(text)
+        item.setForeground(QColor(role))
+        font = item.font()
+        font.setBold(strong)
+        item.setFont(font)
+        side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
+        item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+
+    def _plot(self, session: Session) -> None:
+        theme = self._host.theme
+        points = [
+            Point(
+                line.metrics.makespan,
+                line.metrics.peak_memory,
+                f"{line.key or 'tried'}  {line.plan.scheduler}, budget {line.plan.budget or 'of the chip'}\n"
+                f"{time_text(line.metrics.makespan)}, {bytes_text(line.metrics.peak_memory)}",
+                row,
+                bool(line.key) and line.key == session.active,
+            )
+            for row, line in enumerate(self._lines)
+        ]
+        front = [points[n] for n in pareto([(p.x, p.y) for p in points])]
+        tried = tuple(p for p in points if not self._lines[p.key].key)
+        shown = tuple(p for p in points if self._lines[p.key].key)
+        self.chart.set_series(
+            (
+                Series("best trade-offs", tuple(front) if len(front) > 1 else (), theme.gain),
+                Series("tried", tried, theme.elementwise.fill, line=False),
+                Series("variants", shown, theme.focus, line=False),
+            )
+        )
+
+    def _pick(self, row: int) -> None:
+        if not 0 <= row < len(self._lines):
+            return
+        self.table.selectRow(row)
+        key = self._lines[row].key
+        if key:
+            self._host.store.become(f"Activate {key}", edits.activated(self._host.store.state, key))
+
+    def _activate(self, row: int) -> None:
+        line = self._lines[row]
+        if line.key:
+            self._pick(row)
+            return
+        self._host.store.become("Add what was tried", edits.added(self._host.store.state, line.plan))
+
+    def lines(self) -> Sequence[Line]:
+        """What the table shows."""
+        return self._lines

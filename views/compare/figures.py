@@ -1,0 +1,84 @@
+"""The columns of the comparison, and which plans "try all" stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from engine.chips.budget import Budget
+from engine.session import edits
+from engine.session.plan import Plan
+from engine.timeline.timeline import Metrics
+from views.quantities import bytes_text, gain_text, time_text
+
+SCHEDULERS = ("bottom-up", "top-down", "memory")
+UNROLLS = ("1", "2")
+RINGS = ("one", "both")
+BUDGETS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A metric: how it is written, and whether less of it is better."""
+
+    title: str
+    value: Callable[[Metrics], float]
+    text: Callable[[Metrics], str]
+    less: bool = True
+    tip: str = ""
+
+
+COLUMNS = (
+    Column("makespan", lambda m: m.makespan, lambda m: time_text(m.makespan), tip="Time of one execution"),
+    Column(
+        "exposed", lambda m: m.exposed, lambda m: time_text(m.exposed), tip="Time in which compute waits for a transfer"
+    ),
+    Column(
+        "overlapped",
+        lambda m: m.overlap_fraction,
+        lambda m: f"{m.overlap_fraction:.0%}",
+        less=False,
+        tip="Part of the transfers that compute hides",
+    ),
+    Column(
+        "peak memory", lambda m: m.peak_memory, lambda m: bytes_text(m.peak_memory), tip="Most bytes live at a moment"
+    ),
+    Column("in flight", lambda m: m.max_in_flight, lambda m: str(m.max_in_flight), tip="Most operations in flight"),
+    Column(
+        "over bound",
+        lambda m: m.makespan / max(1, m.lower_bound),
+        lambda m: gain_text(m.lower_bound, m.makespan) if m.lower_bound else "",
+        tip="How far the makespan is above what no schedule of these instructions can beat",
+    ),
+)
+
+
+def best_of(column: Column, metrics: Sequence[Metrics]) -> float | None:
+    """The best value of a column; None where all are alike and none deserves a mark."""
+    values = [column.value(m) for m in metrics]
+    if len(values) < 2 or min(values) == max(values):
+        return None
+    return min(values) if column.less else max(values)
+
+
+def all_plans(plan: Plan) -> tuple[Plan, ...]:
+    """What "try all" tries: schedulers × budgets × unroll × ring, with the rest of `plan` as it is."""
+    if edits.options_of(plan, "decompose") is None:
+        plan = edits.with_options(edits.with_options(plan, "decompose", {}), "async-permute", {})
+    made = []
+    for scheduler, budget, unroll, ring in product(SCHEDULERS, BUDGETS, UNROLLS, RINGS):
+        changed = edits.with_options(plan, "decompose", {"unroll": unroll, "ring": ring})
+        total = replace(plan.budget, total=budget) if plan.budget is not None else Budget(total=budget)
+        made.append(replace(changed, scheduler=scheduler, budget=total))
+    return tuple(made)
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Numbers of the points that no other beats in both, by the first."""
+    order = sorted(range(len(points)), key=lambda n: points[n])
+    kept: list[int] = []
+    for n in order:
+        if not kept or points[n][1] < points[kept[-1]][1]:
+            kept.append(n)
+    return kept
