@@ -1,0 +1,109 @@
+"""Chains compute what they did in every form, and keep their middle in shards."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from engine.ir.edit import Editor
+from engine.ir.module import Module
+from engine.passes.decompose.emit import emit, why_not
+from engine.passes.decompose.variants import Variant
+from tests.engine.passes.decompose.cases import CHAINS, FORMS, RINGS, UNROLLS, rings
+from tests.engine.passes.decompose.chains import Block
+from tests.engine.passes.decompose.running import reloaded, run
+
+WIDTHS: tuple[Literal[1, 2], ...] = (1, 2)
+QUICK = [(2, "one"), (3, "irregular"), (4, "strided"), (5, "one"), (8, "one")]
+FULL = [pair for pair in product(range(2, 9), ("one", "consecutive", "strided", "irregular")) if pair not in QUICK]
+
+
+def chain_variants() -> list[Variant]:
+    return [
+        Variant(form, unroll, ring, chains, shards, seconds)
+        for form, unroll, ring, chains, shards, seconds in product(FORMS, UNROLLS, RINGS, CHAINS, WIDTHS, WIDTHS)
+        if ring == "both" or (chains == "stride" and shards == seconds == 1)
+    ]
+
+
+def chained(count: int, kind: str, variant: Variant) -> tuple[Block, Module, Module | None]:
+    """(the program, its module, the same chained; None where the form does not apply)."""
+    groups, devices = rings(count, kind)
+    block = Block(groups, devices)
+    module = block.module()
+    site, editor = block.site(module), Editor(module)
+    if why_not(editor, site, variant) is not None:
+        return block, module, None
+    emit(editor, site, variant)
+    return block, module, editor.finish()
+
+
+def check(count: int, kind: str, chosen: list[Variant]) -> int:
+    done = 0
+    for variant in chosen:
+        block, _, after = chained(count, kind, variant)
+        if after is None:
+            continue
+        done += 1
+        inputs = block.inputs(np.random.default_rng(count))
+        expected = block.reference(inputs)
+        for outputs, want in zip(run(reloaded(after), inputs), expected, strict=True):
+            assert np.abs(outputs[0] - want).max() <= 1e-5 * max(1.0, np.abs(want).max()), variant
+    return done
+
+
+@pytest.mark.parametrize(("count", "kind"), QUICK)
+def test_chains_in_several_forms(count: int, kind: str) -> None:
+    chosen = chain_variants()
+    assert check(count, kind, chosen[count % 3 :: 3])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("count", "kind"), QUICK + FULL)
+def test_chains_in_every_form(count: int, kind: str) -> None:
+    assert check(count, kind, chain_variants())
+
+
+@pytest.mark.parametrize(("count", "variant"), list(product((2, 3, 4, 5, 8), chain_variants())))
+def test_the_middle_stays_in_shards(count: int, variant: Variant) -> None:
+    _, module, after = chained(count, "one", variant)
+    if after is None:
+        return
+    opcodes = [i.opcode for i in after.instructions.values()]
+    assert not {"all-gather", "reduce-scatter", "dynamic-update-slice"} & set(opcodes)
+    rows = max(module.by_name["masked"].shape.dimensions[0], 5)
+    largest = max(i.shape.dimensions[0] for i in after.instructions.values() if len(i.shape.dimensions) == 2)
+    assert largest < rows or count <= 2
+    if variant.form == "unrolled":
+        halves = 2 if variant.chains == "halves" else 1
+        assert opcodes.count("collective-permute") == 2 * (count - 1) * halves
+
+
+def test_einsum_widths() -> None:
+    """Both directions over eight positions: pairs of shards make four first einsums of eight, and so for the second."""
+    for shards, seconds in product(WIDTHS, WIDTHS):
+        _, _, after = chained(8, "one", Variant(ring="both", shards=shards, seconds=seconds))
+        assert after is not None
+        dots = sum(i.opcode == "dot" for i in after.instructions.values())
+        assert dots == 2 * 8 // shards + 8 // seconds
+
+
+@pytest.mark.parametrize(
+    ("count", "variant", "reason"),
+    [
+        (2, Variant(ring="both"), "ring of 2"),
+        (8, Variant("rolled", ring="both"), "needs chains=halves"),
+        (3, Variant("rolled"), "no two equal rounds"),
+        (4, Variant(shards=2), "needs ring=both"),
+    ],
+)
+def test_refusals(count: int, variant: Variant, reason: str) -> None:
+    groups, devices = rings(count, "one")
+    block = Block(groups, devices)
+    module = block.module()
+    said = why_not(Editor(module), block.site(module), variant)
+    assert said is not None
+    assert reason in said
