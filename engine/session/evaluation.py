@@ -24,6 +24,9 @@ from engine.session.plan import BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Pl
 from engine.session.variant import Variant
 from engine.simulate.simulator import simulate
 
+DEFAULT_TRIAL = "bottom-up"
+"""Scheduler by which passes try things that are to hold for any scheduler: plans that share passes share the result."""
+
 
 @dataclass
 class Evaluator:
@@ -81,9 +84,9 @@ class Evaluator:
         self, pipeline: Pipeline, scheduler: Scheduler, budget: Budget, control: Control
     ) -> tuple[Result, str]:
         """What the passes make, and the key under which it is kept."""
-        key = str(pipeline)
-        if pipeline.tries:
-            key += f" {scheduler} {budget}"
+        if not pipeline.tries:
+            scheduler, budget = parse_scheduler(DEFAULT_TRIAL), self.machine.chip.default_budget
+        key = f"{pipeline} {scheduler} {budget}"
 
         def trial(module: Module) -> int:
             control.step(0.5, "trying")

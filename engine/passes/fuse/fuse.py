@@ -50,8 +50,8 @@ class Fuse:
 
     @property
     def tries(self) -> bool:
-        """Whether the result depends on scheduler and budget."""
-        return self.policy in ("overlap", "auto")
+        """Whether the result is one for a certain scheduler; `overlap` is content with any that overlaps."""
+        return self.policy == "auto"
 
     def apply(self, module: Module, context: Context) -> Result:
         """Fuse every computation that runs. UsageError for names the module does not have."""
