@@ -28,8 +28,6 @@ from engine.passes.fuse.roles import Role, role_of
 MOST_PARTS = 4
 """Operands up to which a concatenation is worth a chain of pads."""
 
-_PRODUCERS = frozenset({Role.ELEMENTWISE, Role.INDEXING})
-
 
 def rewrite(module: Module) -> Module:
     """`module` with both rewrites done where they expose a fusion; itself where they do nowhere."""
@@ -46,8 +44,6 @@ def rewrite(module: Module) -> Module:
 def _rewrite_concatenate(editor: Editor, node: int) -> None:
     whole = editor.instruction(node)
     if not 2 <= len(whole.operand_ids) <= MOST_PARTS or not _feeds_einsum(editor, node):
-        return
-    if not any(_fuses(editor, o) for o in whole.operand_ids):
         return
     joined = _joining(whole.shape.element_type)
     if joined is None:
@@ -74,10 +70,6 @@ def _feeds_einsum(editor: Editor, node: int) -> bool:
     """Whether its only reader is one einsum: a reader more, and the whole array would be written anyway."""
     users = editor.users(node)
     return len(users) == 1 and not editor.is_root(node) and role_of(editor.instruction(users[0])) is Role.EINSUM
-
-
-def _fuses(editor: Editor, operand: int) -> bool:
-    return role_of(editor.instruction(operand)) in _PRODUCERS
 
 
 def _joining(element_type: PrimitiveType) -> tuple[str, float | int] | None:
