@@ -19,7 +19,7 @@ from engine.hlo import complaints
 from engine.hlo.decoding import HloText, decode
 from engine.hlo.reading import read_bytes
 from engine.ir.module import Module
-from engine.session import edits
+from engine.session import edits, files
 from engine.session.evaluation import default_plans
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Session
@@ -33,6 +33,8 @@ class Documents(QObject):
     """What is open, and how it came to be."""
 
     changed_on_disk = Signal(str)
+    noticed = Signal(str)
+    """One sentence for the user about what was opened."""
     read = Signal(object)
     """Another module is there, or (None) the one that was there is gone."""
 
@@ -52,11 +54,40 @@ class Documents(QObject):
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._file_changed)
         self._job = 0
+        self._saved: files.Saved | None = None
         self.module: Module | None = None
+        self.session_path = ""
+        """Where the session was saved to or opened from; empty for none."""
 
-    def open(self, path: str, session: Session | None = None) -> None:
-        """Read a module and show it under the default plans, or under those of a saved `session` about it."""
+    def open(self, path: str) -> None:
+        """Open a module under the plans that are shown first, or a saved session and the module it is about."""
+        if not files.is_session(path):
+            self._open_module(path, None)
+            return
+        try:
+            saved = files.load(path)
+        except InputError as error:
+            self._store.reset(Session(path=path, problem=str(error)))
+            return
+        self._saved = saved
+        self.session_path = path
+        self._open_module(saved.session.path, saved.session)
+
+    def save(self, path: str) -> str:
+        """Save the session. Returns what went wrong, empty when nothing did."""
+        try:
+            files.save(self._store.state, path)
+        except OSError as error:
+            return f"{path}: {error.strerror or error}"
+        self.session_path = path
+        self._settings.remember(str(Path(path).absolute()))
+        return ""
+
+    def _open_module(self, path: str, session: Session | None) -> None:
         self._jobs.cancel(self._job)
+        saved, self._saved = self._saved, None
+        if saved is None and path != self._store.state.path:
+            self.session_path = ""
         self._evaluations.set_module(None)
         self.module = None
         self.read.emit(None)
@@ -73,7 +104,7 @@ class Documents(QObject):
             "engine.hlo.reading:read_in_worker",
             data,
             path,
-            done=self._read(path, machine),
+            done=self._read(path, machine, saved),
             failed=self._failed(path, data),
             deadline=DEADLINE,
         )
@@ -82,22 +113,24 @@ class Documents(QObject):
         """Read the open file again; plans, marks and what is active stay."""
         session = self._store.state
         if session.path:
-            self.open(session.path, fresh(session))
+            self._open_module(session.path, fresh(session) if session.entries else None)
 
     def _machine(self) -> MachineSpec:
         entry = self._store.state.active_entry
         return MachineSpec(entry.machine.chip) if entry is not None else MachineSpec()
 
-    def _read(self, path: str, machine: MachineSpec) -> Callable[[Module], None]:
+    def _read(self, path: str, machine: MachineSpec, saved: files.Saved | None) -> Callable[[Module], None]:
         def arrived(module: Module) -> None:
             self.module = module
-            self._settings.remember(str(Path(path).absolute()))
+            self._settings.remember(str(Path(path if saved is None else self.session_path).absolute()))
             session = self._store.state
             if not session.entries:
                 session = edits.opened(path, first_plans(module), machine)
             self._store.reset(replace(session, reading=False, problem="", facts=work.facts_of(module)))
             self._evaluations.set_module(module)
             self.read.emit(module)
+            if saved is not None and module.source is not None and saved.sha256 not in ("", module.source.sha256):
+                self.noticed.emit(f"{Path(path).name} is not what it was when the session was saved")
 
         return arrived
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt
@@ -18,15 +18,18 @@ from app.actions.table import ACTIONS
 from app.documents import Documents
 from app.evaluations import Evaluations
 from app.jobs import Jobs
+from app.recovery import Recovery
 from app.settings import Settings
 from app.trials import Trials
 from engine import worker
-from engine.session import edits
+from engine.session import edits, files
 from engine.session.session import TRANSIENT, Entry, Session
 from engine.session.store import Store
+from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
+from views.hlo_text.pane import HloPane
 from views.key_sheet import KeySheet
 from views.main_window import MainWindow
 from views.palette import CommandPalette
@@ -51,6 +54,7 @@ class Explorer(QObject):
         self.trials: Trials = Trials(self.job_list, self)
         self.documents: Documents = Documents(self.store, self.job_list, self.evaluations, settings, self)
         self.documents.read.connect(self.trials.set_module)
+        self.recovery: Recovery = Recovery(self.store, settings.folder, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
         self._measured_watchers: list[Callable[[], None]] = []
@@ -59,11 +63,12 @@ class Explorer(QObject):
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         QApplication.setPalette(palette_of(self._theme))
         self.window: MainWindow = MainWindow(self)
-        self.window.add_bottom([("Compare", ComparePane(self)), ("Budget", BudgetPane(self))])
+        self.window.add_bottom([("Compare", ComparePane(self)), ("Budget", BudgetPane(self)), ("HLO", HloPane(self))])
         self.actions: Mapping[str, QAction] = menus.install(self)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()
         self.documents.changed_on_disk.connect(self._changed_on_disk)
+        self.documents.noticed.connect(self._said)
 
     # views.ports.Host
 
@@ -92,6 +97,10 @@ class Explorer(QObject):
     def recent(self) -> tuple[str, ...]:
         return self.settings.recent
 
+    def recoverable(self) -> str:
+        left = self.recovery.left_behind()
+        return str(left[0]) if left else ""
+
     def open(self, path: str) -> None:
         self.documents.open(path)
 
@@ -105,6 +114,15 @@ class Explorer(QObject):
             if variant is not None:
                 self.trials.learn(one, variant.metrics)
         self.trials.measure(title, asked)
+
+    def print_text(self, variant: Variant, arrived: Callable[[Sequence[str] | str], None]) -> None:
+        self.job_list.start(
+            "printing HLO",
+            "app.work:print_text",
+            variant.program.module,
+            done=arrived,
+            failed=lambda error: arrived(str(error)),
+        )
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
         return _subscribe(self._measured_watchers, listener)
@@ -129,6 +147,7 @@ class Explorer(QObject):
         self.settings.geometry = self.window.saveGeometry()
         self.settings.layout = self.window.layout_state()
         self.settings.sync()
+        self.recovery.close()
         self.evaluations.close()
         self.job_list.close()
 
@@ -142,7 +161,15 @@ class Explorer(QObject):
             self.open(path)
 
     def open_sample(self) -> None:
-        self.open(str(Path(str(files("app"))).parent / "samples" / SAMPLE))
+        self.open(str(Path(str(resources.files("app"))).parent / "samples" / SAMPLE))
+
+    def recover(self) -> None:
+        """Open what a crash left behind, as a session that was never saved."""
+        path = self.recoverable()
+        if path:
+            self.documents.open(path)
+            self.documents.session_path = ""
+            self.recovery.discard()
 
     def ask_picture(self) -> None:
         name = f"{Path(self.store.state.path).stem}.png"
@@ -151,10 +178,19 @@ class Explorer(QObject):
             self._said(save_picture(self.window.timelines.view, path))
 
     def save(self) -> None:
-        raise NotImplementedError
+        if self.documents.session_path:
+            self._save_to(self.documents.session_path)
+        else:
+            self.ask_save()
 
     def ask_save(self) -> None:
-        raise NotImplementedError
+        name = str(Path(self.store.state.path).with_suffix(files.SUFFIX))
+        path, _ = QFileDialog.getSaveFileName(self.window, "Save session", name, f"Sessions (*{files.SUFFIX})")
+        if path:
+            self._save_to(path if Path(path).suffix else f"{path}{files.SUFFIX}")
+
+    def _save_to(self, path: str) -> None:
+        self._said(self.documents.save(path) or f"saved {Path(path).name}")
 
     def _changed_on_disk(self, path: str) -> None:
         keys = self.keys_of("reload")

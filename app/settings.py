@@ -20,6 +20,8 @@ class Settings:
 
     def __init__(self, path: Path | None = None) -> None:
         place = path if path is not None else state_folder() / "window.ini"
+        self.folder = place.parent
+        """Where else what is remembered may be kept."""
         self._file = QSettings(str(place), QSettings.Format.IniFormat)
 
     @property

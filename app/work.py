@@ -43,6 +43,14 @@ def measure(
     return tuple(found)
 
 
+def print_text(module: Module, *, control: Control) -> tuple[str, ...]:
+    """HLO text of a module, by line."""
+    from engine.hlo.printing import print_here  # late: only this job needs XLA's printer
+
+    control.step(0.1, f"printing {module.name}")
+    return tuple(print_here(module).splitlines())
+
+
 def facts_of(module: Module) -> Facts:
     """What is said about a module as loaded."""
     return Facts(

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Session
 from engine.session.store import Store
+from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.theme import Theme
 
@@ -67,6 +68,10 @@ class Host(Protocol):
         """Paths opened before, newest first."""
         ...
 
+    def recoverable(self) -> str:
+        """Path of a session that a crash left behind; empty when there is none."""
+        ...
+
     def open(self, path: str) -> None: ...
 
     def measured(self, asked: Asked) -> Metrics | str | None:
@@ -75,6 +80,10 @@ class Host(Protocol):
 
     def measure(self, title: str, asked: Sequence[Asked]) -> None:
         """Have plans measured by jobs, in this order; what is known already is not computed again."""
+        ...
+
+    def print_text(self, variant: Variant, arrived: Callable[[Sequence[str] | str], None]) -> None:
+        """Have a variant's module printed as HLO text; `arrived` gets its lines, or why there are none."""
         ...
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:

@@ -38,6 +38,9 @@ class Welcome(QWidget):
         layout.addLayout(
             _buttons(("Open …", lambda: host.perform("open")), ("Open a sample", lambda: host.perform("open-sample")))
         )
+        self._recover = QPushButton("Recover the session that was open when the program ended")
+        self._recover.clicked.connect(lambda: host.perform("recover"))
+        layout.addWidget(self._recover, 0, Qt.AlignmentFlag.AlignHCenter)
         self._recent = QVBoxLayout()
         self._recent.setSpacing(0)
         layout.addSpacing(2 * GRID)
@@ -45,6 +48,8 @@ class Welcome(QWidget):
         self.show_recent()
 
     def show_recent(self) -> None:
+        """List recent files, and offer what a crash left behind."""
+        self._recover.setVisible(bool(self._host.recoverable()))
         while (item := self._recent.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:

@@ -52,6 +52,9 @@ class FakeHost:
     def recent(self) -> tuple[str, ...]:
         return self.paths
 
+    def recoverable(self) -> str:
+        return ""
+
     def open(self, path: str) -> None:
         self.opened.append(path)
 
@@ -65,6 +68,9 @@ class FakeHost:
         self.known[asked] = answer
         for listener in tuple(self.measured_listeners):
             listener()
+
+    def print_text(self, variant: Variant, arrived: Callable[[Sequence[str] | str], None]) -> None:
+        arrived([f"  %{i.name} = bf16[4,4]{{1,0}} {i.opcode}()" for i in variant.program.module.entry.instructions])
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
         self.measured_listeners.append(listener)

@@ -1,0 +1,78 @@
+"""Keeps the session on disk while it is being worked on, and finds what a crash left behind."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer
+
+from engine.session import files
+from engine.session.session import TRANSIENT, Session
+from engine.session.store import Store
+
+DELAY_MS = 2000
+"""How long after the last change the session is written."""
+
+
+class Recovery(QObject):
+    """Autosaves into a file of this process; the file goes when the window closes as it should."""
+
+    def __init__(self, store: Store[Session], folder: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._folder = folder
+        self._place = folder / f"autosave-{os.getpid()}{files.SUFFIX}"
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(DELAY_MS)
+        self._timer.timeout.connect(self.write)
+        self._stop = store.subscribe(self._session_changed)
+
+    def write(self) -> None:
+        """Write now. A full disk must not disturb the work."""
+        if self._store.state.path and self._store.state.entries:
+            with suppress(OSError):
+                files.save(self._store.state, self._place)
+
+    def left_behind(self) -> tuple[Path, ...]:
+        """Autosaved sessions of processes that are gone, newest first."""
+        found = [p for p in self._folder.glob(f"autosave-*{files.SUFFIX}") if not _alive(_process(p))]
+        return tuple(sorted(found, key=lambda p: p.stat().st_mtime, reverse=True))
+
+    def discard(self) -> None:
+        """Forget what was left behind."""
+        for path in self.left_behind():
+            with suppress(OSError):
+                path.unlink()
+
+    def close(self) -> None:
+        """The window closes as it should: nothing is to be recovered."""
+        self._stop()
+        self._timer.stop()
+        with suppress(OSError):
+            self._place.unlink()
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if changed - TRANSIENT and session.entries:
+            self._timer.start()
+
+
+def _process(path: Path) -> int:
+    digits = path.stem.removeprefix("autosave-")
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _alive(process: int) -> bool:
+    if process <= 0:
+        return False
+    if os.name == "nt":
+        return process == os.getpid()
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

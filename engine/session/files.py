@@ -1,0 +1,161 @@
+"""Sessions as files: versioned JSON with the hash of the module they are about. Results are computed anew.
+
+What came of each plan is kept as a few figures, so that a later version that computes something else is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.chips.budget import Budget
+from engine.errors import InputError, UsageError
+from engine.session.plan import MachineSpec, Plan
+from engine.session.session import Entry, Mark, Session
+
+SUFFIX = ".lapstrake"
+VERSION = 1
+_KEY = "lapstrake_session"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a session file holds."""
+
+    session: Session
+    """Without results and facts."""
+    sha256: str = ""
+    """Of the module's file when the session was saved; empty where it was not known."""
+    makespans: Mapping[str, int] = field(default_factory=dict)
+    """Entry key → makespan in picoseconds when the session was saved."""
+
+
+def is_session(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a session, by its name or its first bytes."""
+    if os.fspath(path).endswith(SUFFIX):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return f'"{_KEY}"'.encode() in file.read(64)
+    except OSError:
+        return False
+
+
+def save(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write a session in one step: a reader sees the old file or the new one. Raises OSError."""
+    place = Path(path)
+    text = json.dumps(_session_json(session, place.parent), indent=1, ensure_ascii=False) + "\n"
+    draft = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, place)
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def load(path: str | os.PathLike[str]) -> Saved:
+    """Read a session. Raises InputError for anything that is none, or of a version that is not known."""
+    shown = os.fspath(path)
+    try:
+        content = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{shown}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{shown}: a session (JSON) was expected: {error}") from error
+    version = content.get(_KEY) if isinstance(content, dict) else None
+    if version != VERSION:
+        came = "another file" if version is None else f"version {version!r}"
+        raise InputError(f"{shown}: a session of version {VERSION} was expected, but {came} came")
+    try:
+        return _saved(content, Path(path).parent)
+    except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
+        what = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{shown}: this session cannot be used: {what}") from error
+
+
+def _session_json(session: Session, folder: Path) -> dict[str, Any]:
+    module = Path(session.path)
+    return {
+        _KEY: VERSION,
+        "module": str(module.absolute()),
+        "module_beside": _relative(module, folder),
+        "sha256": session.facts.sha256 if session.facts is not None else "",
+        "active": session.active,
+        "base": session.base,
+        "marks": [{"time": mark.time, "note": mark.note} for mark in session.marks],
+        "variants": [_entry_json(entry) for entry in session.entries],
+    }
+
+
+def _relative(module: Path, folder: Path) -> str:
+    try:
+        return Path(os.path.relpath(module.absolute(), folder.absolute())).as_posix()
+    except ValueError:  # another drive on Windows
+        return ""
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    plan, machine = entry.plan, entry.machine
+    fresh = entry.variant is not None and not entry.stale
+    return {
+        "key": entry.key,
+        "name": entry.name,
+        "collapsed": entry.collapsed,
+        "passes": plan.passes,
+        "scheduler": plan.scheduler,
+        "budget": str(plan.budget) if plan.budget is not None else None,
+        "memory_cap": plan.memory_cap,
+        "chip": machine.chip,
+        "topology": machine.topology,
+        "mesh": machine.mesh,
+        "makespan": entry.variant.metrics.makespan if fresh and entry.variant is not None else None,
+    }
+
+
+def _saved(content: dict[str, Any], folder: Path) -> Saved:
+    entries = tuple(_entry(item) for item in content["variants"])
+    keys = [entry.key for entry in entries]
+    if not entries or len(set(keys)) < len(keys):
+        raise ValueError("variants with keys that differ were expected")
+    marks = tuple(Mark(int(mark["time"]), str(mark["note"])) for mark in content["marks"])
+    beside = folder / str(content["module_beside"]) if content["module_beside"] else None
+    path = str(beside) if beside is not None and beside.is_file() else str(content["module"])
+    session = Session(
+        path=os.path.normpath(path),
+        entries=entries,
+        active=content["active"] if content["active"] in keys else keys[-1],
+        base=content["base"] if content["base"] in keys else keys[0],
+        marks=marks,
+    )
+    makespans = {item["key"]: int(item["makespan"]) for item in content["variants"] if item["makespan"] is not None}
+    return Saved(session, str(content["sha256"]), makespans)
+
+
+def _entry(item: dict[str, Any]) -> Entry:
+    plan = Plan(
+        passes=_text(item, "passes"),
+        scheduler=_text(item, "scheduler"),
+        budget=Budget.parse(_text(item, "budget")) if item["budget"] is not None else None,
+        memory_cap=int(item["memory_cap"]) if item["memory_cap"] is not None else None,
+    )
+    machine = MachineSpec(_text(item, "chip"), _optional(item, "topology"), _optional(item, "mesh"))
+    return Entry(_text(item, "key"), plan, machine, _text(item, "name"), collapsed=bool(item["collapsed"]))
+
+
+def _text(item: dict[str, Any], key: str) -> str:
+    if not isinstance(item[key], str):
+        raise ValueError(f"text was expected for '{key}', but {item[key]!r} came")
+    return item[key]
+
+
+def _optional(item: dict[str, Any], key: str) -> str | None:
+    return None if item[key] is None else _text(item, key)

@@ -1,0 +1,1 @@
+"""The module as HLO text: coloured, searched, and linked with the selection."""

@@ -1,0 +1,82 @@
+"""Lines of HLO text: what defines what, and which part of a line is of which kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+_DEFINITION = re.compile(r"^\s*(?:ROOT\s+)?%?([\w.\-]+) = ")
+_TOKEN = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*")
+      | (?P<name>%[\w.\-]+)
+      | (?P<shape>\b(?:pred|token|opaque|[suf]\d+|bf16|f8\w+|c64|c128)\[[^\]]*\](?:\{[^}]*\})?)
+      | (?P<word>\b(?:HloModule|ENTRY|ROOT)\b)
+      | (?P<attribute>\b[a-z_]+(?==))
+      | (?P<opcode>(?<=\s)[a-z][a-z0-9\-]*(?=\())
+    """,
+    re.VERBOSE,
+)
+MOST_DIFFED = 60_000
+"""Lines up to which two texts are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a line and its kind: ``text``, ``name``, ``shape``, ``word``, ``attribute``, ``opcode`` or empty."""
+
+    text: str
+    kind: str
+
+
+@lru_cache(maxsize=2_000)
+def pieces(line: str) -> tuple[Piece, ...]:
+    """A line cut into pieces of one kind each; together they are the line."""
+    return tuple(_pieces(line))
+
+
+def _pieces(line: str) -> Iterator[Piece]:
+    at = 0
+    for found in _TOKEN.finditer(line):
+        if found.start() > at:
+            yield Piece(line[at : found.start()], "")
+        yield Piece(found[0], found.lastgroup or "")
+        at = found.end()
+    if at < len(line):
+        yield Piece(line[at:], "")
+
+
+def defined(line: str) -> str:
+    """Name of the instruction that a line defines, empty where it defines none."""
+    found = _DEFINITION.match(line)
+    return found[1] if found is not None else ""
+
+
+def definitions(lines: Sequence[str]) -> Mapping[str, int]:
+    """Name of each instruction → its line."""
+    return {name: number for number, line in enumerate(lines) if (name := defined(line))}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A row of two texts side by side: line numbers, -1 where a side has no line, and whether they are equal."""
+
+    left: int
+    right: int
+    equal: bool
+
+
+def side_by_side(left: Sequence[str], right: Sequence[str]) -> tuple[Pair, ...]:
+    """Two texts aligned. Texts that are too long are set beside each other as they are."""
+    if len(left) + len(right) > MOST_DIFFED:
+        count = max(len(left), len(right))
+        return tuple(Pair(n if n < len(left) else -1, n if n < len(right) else -1, equal=False) for n in range(count))
+    rows: list[Pair] = []
+    for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        rows.extend(
+            Pair(a + n if a + n < b else -1, c + n if c + n < d else -1, equal=tag == "equal")
+            for n in range(max(b - a, d - c))
+        )
+    return tuple(rows)
