@@ -65,6 +65,8 @@ class Problem:
     hints: Hints | None = None
     loads: Loads | None = None
     """Where transfers go; None where they are taken not to share anything."""
+    effort: float = 1.0
+    """Part of a scheduler's time limit that is meant for this computation."""
     simulated: Callable[[Ints], int] | None = None
     """Makespan of an order in the simulator, in picoseconds; None where only the scheduler's own estimate is asked."""
 
