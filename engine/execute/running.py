@@ -56,7 +56,7 @@ class Executable:
             raise WorkerError(f"XLA cannot convert {proto.name}: {_first_line(error)}") from None
         except RuntimeError as error:
             raise WorkerError(f"XLA cannot compile {proto.name}: {_first_line(error)}") from None
-        _check_groups(proto, self.optimised())
+        check_groups(proto, self.optimised())
         self._check_memory(proto)
         mesh = Mesh(np.array(self._devices), ("device",))
         self._sharding = NamedSharding(mesh, PartitionSpec())
@@ -114,7 +114,7 @@ def _options(devices: Sequence[Any], header: Header) -> Any:
     return options
 
 
-def _check_groups(asked: HloModuleProto, compiled: HloModuleProto) -> None:
+def check_groups(asked: HloModuleProto, compiled: HloModuleProto) -> None:
     """Raises WorkerError where XLA's converter changed replica groups: results would be wrong without a word."""
     allowed = _groups(asked)
     for kind, groups in _groups(compiled).items():

@@ -15,6 +15,7 @@ from engine.errors import UsageError, WorkerError
 from engine.execute.environment import environment
 from engine.execute.legalize import refuse
 from engine.execute.memory import check_fits, signature_bytes
+from engine.hlo.verifying import verify as verify_proto
 from engine.ir import shapes
 from engine.ir.module import Module
 
@@ -122,7 +123,7 @@ def verify(
 
     Raises UsageError for modules with different parameters or results and for wrong counts, UnsupportedError for what
     cannot run here (by name; too large, with the bytes), WorkerError for a crash, a deadlock, or no end within
-    `deadline` seconds, InputError for a bad `inputs` file, Cancelled.
+    `deadline` seconds, InputError for invalid HLO and for a bad `inputs` file, Cancelled.
     """
     if platform not in PLATFORMS:
         raise UsageError(f"the platform is one of {', '.join(PLATFORMS)}, but '{platform}' came")
@@ -134,6 +135,8 @@ def verify(
             f"the module is partitioned for {needed} devices and runs on exactly as many; {devices} were asked for. "
             "Partition the program for another mesh to run it on another number"
         )
+    verify_proto(original.proto, "the original module")
+    verify_proto(transformed.proto, "the transformed module")
     _check_alike(original, transformed)
     if platform == "cpu":
         refuse(original)
