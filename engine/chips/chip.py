@@ -70,7 +70,7 @@ class DomainLinks:
     launch: int
     """Picoseconds to launch a collective."""
     half_bytes: int
-    """Bytes a device sends in one collective at which it reaches half of `link`'s usable rate."""
+    """Bytes a device sends in one collective at which it reaches about half of `link`'s usable rate."""
 
 
 @dataclass(frozen=True, slots=True)

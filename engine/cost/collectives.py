@@ -11,6 +11,7 @@ import numpy as np
 from engine.chips.chip import DomainLinks
 from engine.chips.machine import Machine
 from engine.chips.topology import Domains, Floats, Torus
+from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
 from engine.ir.groups import Groups, Lists
@@ -64,10 +65,14 @@ def _launch(machine: Machine) -> int:
 
 
 def _slowed(machine: Machine, size: float, wire: float) -> float:
-    """Small messages do not reach a switched link's rate: half of it at `half_bytes`."""
+    """Time on a switched link with its message-size curve.
+
+    About half of the rate is reached at `half_bytes`, nearly all of it at ten times as much. The smallest messages go
+    by a protocol of their own and still reach a ninth (the shape of public nccl-tests curves).
+    """
     network = machine.chip.network
-    if isinstance(network, DomainLinks) and size > 0:
-        return wire * (1 + network.half_bytes / size)
+    if isinstance(network, DomainLinks) and network.half_bytes > 0 and size > 0:
+        return wire * (1 + network.half_bytes / (size + network.half_bytes / 8))
     return wire
 
 
@@ -110,7 +115,10 @@ def collective_time(machine: Machine, opcode: str, groups: Groups | Lists, size:
 
 @lru_cache(maxsize=4096)
 def _collective(machine: Machine, opcode: str, groups: Lists, size: int) -> Transfer:
-    members = len(groups[0])
+    sizes = sorted({len(group) for group in groups})
+    if len(sizes) > 1:
+        return _together([tuple(g for g in groups if len(g) == n) for n in sizes], machine, opcode, size)
+    members = sizes[0]
     if members < 2 or size == 0:
         return NOTHING
     if opcode == "all-reduce":
@@ -122,6 +130,17 @@ def _collective(machine: Machine, opcode: str, groups: Lists, size: int) -> Tran
     if box is not None:
         options.append(_over_box(machine, opcode, box, size))
     return min(options, key=lambda t: t.time)
+
+
+def _together(parts: list[Lists], machine: Machine, opcode: str, size: int) -> Transfer:
+    """Groups of different sizes run at the same time; each size is priced as if it were alone."""
+    found = [_collective(machine, opcode, part, size) for part in parts]
+    loads: dict[int, int] = {}
+    for transfer in found:
+        for link, load in zip(transfer.links, transfer.bytes, strict=True):
+            loads[link] = max(load, loads.get(link, 0))
+    links = tuple(sorted(loads))
+    return Transfer(max(t.time for t in found), links, tuple(loads[link] for link in links))
 
 
 def _twice(transfer: Transfer, machine: Machine) -> Transfer:
@@ -232,11 +251,21 @@ def _switched(machine: Machine, opcode: str, groups: Lists, size: int) -> Transf
 
 
 def pairs_of(instruction: HloInstructionProto, header: Header) -> Lists:
-    """Device numbers of a collective permute's pairs, in every replica or partition; ids follow XLA's rules."""
+    """Device numbers of a collective permute's pairs, in every replica or partition; ids follow XLA's rules.
+
+    Raises UnsupportedError for ids that the module does not have.
+    """
     partitions, replicas = header.num_partitions, header.replica_count
     pairs = tuple((p.source, p.target) for p in instruction.source_target_pairs)
-    if instruction.channel_id:
-        if replicas == 1:
-            return pairs
-        return tuple((r * partitions + s, r * partitions + t) for r in range(replicas) for s, t in pairs)
-    return tuple((s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in pairs)
+    what, limit = ("partition", partitions) if instruction.channel_id else ("replica", replicas)
+    wrong = next((id_ for pair in pairs for id_ in pair if not 0 <= id_ < limit), None)
+    if wrong is not None:
+        raise UnsupportedError(
+            f"{instruction.name}: its pairs name {what} {wrong}, but the module has {limit} {what}s;"
+            " check num_partitions and replica_count in its header"
+        )
+    if not instruction.channel_id:
+        return tuple((s * partitions + p, t * partitions + p) for p in range(partitions) for s, t in pairs)
+    if replicas == 1:
+        return pairs
+    return tuple((r * partitions + s, r * partitions + t) for r in range(replicas) for s, t in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import gcd, prod
@@ -9,10 +10,17 @@ from types import MappingProxyType
 
 import numpy as np
 
-from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto, WindowDimension
+from engine.hlo.hlo_pb2 import DotDimensionNumbers, HloInstructionProto, ShapeProto, WindowDimension
 from engine.ir import shapes
 
 NO_CHANGE: Mapping[tuple[int, int], int] = MappingProxyType({})
+_LIBRARIES = ("__cublas$", "__triton_gemm", "__hipblas$")
+_DOT_FIELDS = (
+    "lhs_contracting_dimensions",
+    "rhs_contracting_dimensions",
+    "lhs_batch_dimensions",
+    "rhs_batch_dimensions",
+)
 _PASSES: Mapping[int, int] = MappingProxyType({1: 3, 2: 6})
 
 
@@ -54,6 +62,22 @@ def matmul_of(
     build = _dot if instruction.opcode == "dot" else _convolution
     found = build(instruction, lhs, rhs, sizes, dtype)
     return replace(found, passes=_passes(instruction)) if dtype == "f32" else found
+
+
+def library_matmul(call: HloInstructionProto) -> HloInstructionProto | None:
+    """The dot that a custom call into a GPU matmul library stands for; None for any other call.
+
+    XLA's GPU compiler keeps the dimension numbers in ``gemm_backend_config`` of the call's backend config.
+    """
+    if not call.custom_call_target.startswith(_LIBRARIES):
+        return None
+    try:
+        config = json.loads(call.backend_config)
+        numbers = config.get("gemm_backend_config", config)["dot_dimension_numbers"]
+        fields = {name: [int(d) for d in numbers.get(name, ())] for name in _DOT_FIELDS}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return HloInstructionProto(opcode="dot", shape=call.shape, dot_dimension_numbers=DotDimensionNumbers(**fields))
 
 
 def _passes(instruction: HloInstructionProto) -> int:

@@ -114,7 +114,7 @@ class Pricing:
         if opcode == "dot":
             numbers = instruction.dot_dimension_numbers.SerializeToString()
             return *key, numbers, instruction.precision_config.SerializeToString()
-        if opcode == "convolution":
+        if opcode in ("convolution", "custom-call"):
             return instruction.id
         return key
 
@@ -161,7 +161,7 @@ class Pricing:
         if base == "collective-permute":
             return permute_time(self._machine, pairs_of(collective, self._module.header), size)
         groups = device_groups(collective, self._module.header)
-        whole = size * len(groups[0]) if base == "all-gather" else size
+        whole = size * max(map(len, groups)) if base == "all-gather" else size
         return collective_time(self._machine, base, groups, whole)
 
     def _local(self, instruction: HloInstructionProto, base: str) -> tuple[Transfer, int]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import log2, prod
 
-from engine.cost.matmul import Matmul, matmul_of
+from engine.cost.matmul import Matmul, library_matmul, matmul_of
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.module import Module
@@ -260,8 +260,12 @@ def _compute(work: Work, instruction: HloInstructionProto, operands: list[ShapeP
     opcode = instruction.opcode
     if opcode in _MATMULS:
         work.matmuls.append(matmul_of(instruction, operands[0], operands[1]))
-    elif opcode in _REDUCING or opcode == "sort":
+    elif opcode == "custom-call" and (gemm := library_matmul(instruction)) is not None:
+        work.matmuls.append(matmul_of(gemm, operands[0], operands[1]))
+    elif opcode in _REDUCING:
         work.vector += share * sum(prod(o.dimensions) for o in operands)
+    elif opcode in ("sort", "fft"):
+        work.vector += share * sum(prod(o.dimensions) * log2(max(2, prod(o.dimensions))) for o in operands)
     elif opcode in _TRANSCENDENTAL:
         work.transcendental += share * prod(instruction.shape.dimensions)
     elif opcode not in _MOVES:

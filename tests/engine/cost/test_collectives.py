@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.chips.machine import Machine
 from engine.cost.collectives import NOTHING, Transfer, collective_time, pairs_of, permute_time, ring_time
+from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto, SourceTarget
 from engine.ir.groups import Lists
 from engine.ir.module import Header
@@ -175,6 +176,14 @@ def test_groups_that_are_no_box_still_have_a_price() -> None:
         assert collective_time(machine(8), opcode, groups, MB).time > 0
 
 
+def test_groups_of_different_sizes_take_as_long_as_the_slowest() -> None:
+    mixed, four = ((0, 1), (2, 3, 4, 5), (6,), (7,)), ((2, 3, 4, 5),)
+    assert (
+        collective_time(machine(8), "all-gather", mixed, MB).time
+        >= collective_time(machine(8), "all-gather", four, MB).time
+    )
+
+
 def permute(*pairs: tuple[int, int], channel: int) -> HloInstructionProto:
     listed = [SourceTarget(source=s, target=t) for s, t in pairs]
     return HloInstructionProto(opcode="collective-permute", channel_id=channel, source_target_pairs=listed)
@@ -185,3 +194,10 @@ def test_pairs_are_partitions_with_a_channel_and_replicas_without() -> None:
     assert pairs_of(permute((0, 1), channel=1), header) == ((0, 1), (2, 3), (4, 5))
     assert pairs_of(permute((0, 2), channel=0), header) == ((0, 4), (1, 5))
     assert pairs_of(permute((0, 1), channel=1), Header(num_partitions=2)) == ((0, 1),)
+
+
+def test_pairs_that_the_module_does_not_have() -> None:
+    with pytest.raises(UnsupportedError, match="name partition 9, but the module has 8 partitions"):
+        pairs_of(permute((0, 9), channel=1), Header(num_partitions=8))
+    with pytest.raises(UnsupportedError, match="replica 1, but the module has 1 replicas"):
+        pairs_of(permute((0, 1), channel=0), Header(num_partitions=8))

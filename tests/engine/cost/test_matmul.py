@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.cost.matmul import Matmul, matmul_of, valid_taps
+from engine.cost.work import Reader
 from engine.hlo.hlo_pb2 import WindowDimension
 from engine.hlo.reading import read_here
 
@@ -106,6 +107,20 @@ def test_valid_taps_are_those_that_meet_an_element(
     at = np.arange(out)[:, None] * stride + np.arange(size)[None, :] * dilation - padding
     valid = (at >= 0) & (at % holes == 0) & (at // holes < base)
     assert valid_taps(window, base, out) == int(valid.sum())
+
+
+def test_calls_into_matmul_libraries() -> None:
+    text = """
+  a = f16[128,64]{1,0} parameter(0)
+  b = f16[64,32]{1,0} parameter(1)
+  ROOT c = (f16[128,32]{1,0}, s8[1024]{0}) custom-call(a, b), custom_call_target="TARGET",
+    backend_config={"gemm_backend_config":{"alpha_real":1,"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"],
+    "rhs_contracting_dimensions":["0"],"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}}}
+"""
+    for target, macs in (("__cublas$gemm", [128 * 32 * 64]), ("__cublas$lt$matmul", [128 * 32 * 64]), ("other", [])):
+        module = read_here(f"HloModule m\n\nENTRY main {{\n{text.replace('TARGET', target)}\n}}\n".encode())
+        work = Reader(module).work(module.instructions[module.entry.root_id])
+        assert [m.macs for m in work.matmuls] == macs
 
 
 def test_windows_without_anything() -> None:
