@@ -8,6 +8,7 @@ a TPU: ``jax.experimental.topologies.get_topology_desc("tpu", "v5e:4x4")``, comp
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import sys
 from collections.abc import Iterable
@@ -82,9 +83,12 @@ def modules(arguments: Iterable[str]) -> Iterable[tuple[str, Path]]:
 
 def main(arguments: list[str]) -> int:
     """Print the table; 1 when a goal is missed on modules of 20 such fusions or more."""
+    parser = argparse.ArgumentParser(prog="benchmarks.costs", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("modules", nargs="*", metavar="CHIP=FILE", help="compiled TPU HLO, gzipped or not")
+    given = parser.parse_args(arguments).modules
     missed = 0
     print(f"{'module':58} {'chip':8} {'fusions':15} {'n':>4} {'median':>7} {'p90':>7} {'weighted':>8}")
-    for name, path in modules(arguments):
+    for name, path in modules(given):
         data = path.read_bytes()
         module = read_here(gzip.decompress(data) if path.suffix == ".gz" else data, str(path))
         for priced in compare(module, load_chip(name)):
