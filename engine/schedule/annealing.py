@@ -116,7 +116,7 @@ class Annealing:
             node = self._order[min(len(self._order) - 1, at + draw.randint(1, REACH // 4))]
             low, _ = self._range(node)
             return node, draw.randint(low, at) if low <= at else self._place[node]
-        node = self._order[max(0, begin - draw.randint(1, REACH // 4))]
+        node = self._order[max(len(self._instance.parameters), begin - draw.randint(1, REACH // 4))]
         _, high = self._range(node)
         return node, draw.randint(begin, high) if begin <= high else self._place[node]
 

@@ -77,11 +77,12 @@ def forward_order(instance: Instance, given: list[int]) -> list[int] | None:
     for node in range(n):
         if not left[node]:
             push(node)
+    first = len(instance.parameters)
     while len(order) < n:
         while under_way and under_way[0][0] <= now:
             heappush(plain, heappop(under_way)[1])
         node = -1
-        if flying[TOTAL] < limit[TOTAL]:
+        if len(order) >= first and flying[TOTAL] < limit[TOTAL]:
             heads = [starts[k][0] for k in range(TOTAL) if starts[k] and flying[k] < limit[k]]
             if heads:
                 node = given[min(heads)]

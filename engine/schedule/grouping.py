@@ -30,6 +30,7 @@ def schedule_grouped(problem: Problem, solve: Solve) -> Order:
     groups = _groups(problem)
     if not groups:
         return solve(replace(problem, group=None))
+    problem = replace(problem, simulated=None)
     number = _numbers(problem, groups)
     groups = sorted(groups, key=lambda members: int(number[members[0]]))
     parts = [_inside(problem, members) for members in groups]

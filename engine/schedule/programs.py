@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from engine.chips.budget import Budget, Kind
 from engine.control import QUIET, Control
 from engine.cost.program import Program
+from engine.ir.graph import Ints
 from engine.schedule.as_loaded import AsLoaded
 from engine.schedule.errors import Infeasible
 from engine.schedule.hints import groups_of, hints_of
@@ -109,9 +111,26 @@ class _Scheduling:
         key = _digest(problem)
         order = self.known.get(key)
         if order is None:
+            problem = replace(problem, effort=self.efforts[computation], simulated=self._simulated(computation))
             self.known[key] = order = solve(problem, self.scheduler, control)
         self.orders[computation] = order
         self.runs[computation] = simulate_computation(self.program, computation, order, self.runs)
+
+    @cached_property
+    def efforts(self) -> Mapping[int, float]:
+        """By computation: its part of the time there is, by its size; none for those without transfers."""
+        graphs = self.program.graphs
+        size = {graph.opcodes: len(graph) for graph in graphs.values() if np.any(graph.partner >= 0)}
+        total = sum(size.values())
+        return {c: size[graph.opcodes] / total if graph.opcodes in size else 1e-3 for c, graph in graphs.items()}
+
+    def _simulated(self, computation: int) -> Callable[[Ints], int]:
+        """Makespan of an order of `computation` in the simulator."""
+
+        def makespan(nodes: Ints) -> int:
+            return simulate_computation(self.program, computation, Order(nodes), self.runs).makespan
+
+        return makespan
 
     def _leave_room(self, computation: int, refusal: Infeasible, control: Control) -> bool:
         """Order callees anew within a budget that leaves room for what must be in flight across them, if that helps."""

@@ -63,6 +63,8 @@ class Sequencing:
         urgency = [min([turn[s] for s in self._before[node]], default=n) for node in range(n)]
         tail: list[float] = [t * self._random.uniform(0.3, 1.0) for t in self._tail] if shuffled else list(self._tail)
         keys = [(urgency[node], -tail[node], node) for node in range(n)]
+        for node in instance.parameters:
+            keys[node] = (-2, 0, node)
         left = [len(p) for p in instance.predecessors]
         flying = [0] * (TOTAL + 1)
         starts: list[tuple[int, int]] = []
@@ -87,7 +89,7 @@ class Sequencing:
             while under_way and under_way[0][0] <= now:
                 heappush(plain, (-1, 0, heappop(under_way)[1]))
             node = -1
-            if starts and (not strict or starts[0][0] == waiting):
+            if len(order) >= len(instance.parameters) and starts and (not strict or starts[0][0] == waiting):
                 first = starts[0][1]
                 if flying[TOTAL] < limit[TOTAL] and flying[kind[first]] < limit[kind[first]]:
                     node = first

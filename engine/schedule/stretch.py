@@ -50,6 +50,7 @@ class _Stretch:
                 continue
             here = place[node]
             allowed = max([anchor[p] for p in instance.predecessors[node]], default=-1)
+            allowed = max(allowed, len(instance.parameters) - 1)
             size = sum([instance.memory.size[b] for b in instance.memory.defines[node]])
             reached = self._last_full(node, allowed + 1, here, size) if allowed + 1 < here else allowed
             if reached > allowed:
