@@ -53,8 +53,24 @@ def prepare(
         buffers={id_: buffers_of(module, graph) for id_, graph in graphs.items()},
         trips=trips,
         copies={body: _copying(copied, machine) for body, copied in loop_copies(module).items()},
-        notes=(*machine.notes, *notes, *said),
+        notes=(*machine.notes, *notes, *_branches(graphs), *said),
     )
+
+
+def _branches(graphs: Mapping[int, Graph]) -> list[str]:
+    """Which conditionals were given equal weights for want of others."""
+    names = [
+        name
+        for graph in graphs.values()
+        for node, (name, opcode) in enumerate(zip(graph.names, graph.opcodes, strict=True))
+        if opcode == "conditional" and len(graph.called.of(node)) > 1
+    ]
+    return [f"Branches are taken to be equally likely: {_listed(names)}."] if names else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
 
 
 def _copying(arrays: Iterable[ShapeProto], machine: Machine) -> int:
@@ -113,6 +129,5 @@ def _notes(found: ImportedCosts, module: Module, graphs: Mapping[int, Graph]) ->
         (inside, "lie inside fusions or reducers, which are priced whole"),
     ):
         if names:
-            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-            notes.append(f"{found.source}: {len(names)} names {why}: {', '.join(names[:_LISTED])}{more}.")
+            notes.append(f"{found.source}: {len(names)} names {why}: {_listed(names)}.")
     return notes

@@ -175,6 +175,29 @@ def test_the_compilers_estimates_come_first() -> None:
     assert row(with_, "fusion.336")["compute"] == pytest.approx(4946e6, rel=1e-3)
 
 
+def test_branches_without_weights_are_said() -> None:
+    module = read_here(
+        b"""HloModule m
+
+yes {
+  ROOT a = f32[8]{0} parameter(0)
+}
+
+no {
+  b = f32[8]{0} parameter(0)
+  ROOT n = f32[8]{0} negate(b)
+}
+
+ENTRY main {
+  p = pred[] parameter(0)
+  x = f32[8]{0} parameter(1)
+  ROOT c = f32[8]{0} conditional(p, x, x), true_computation=yes, false_computation=no
+}
+"""
+    )
+    assert "Branches are taken to be equally likely: c." in program(module).notes
+
+
 def test_asynchronous_copies_stay_on_their_device() -> None:
     module = read_here(
         b"""HloModule m, is_scheduled=true
