@@ -38,7 +38,7 @@ def chain_of(
     blocks = gather.groups.size
     if gather.groups != scatter.groups:
         raise Refusal("the gather and the scatter act on different groups")
-    if scatter.positions != tuple(range(blocks)):
+    if scatter.positions != (gather.positions or tuple(range(blocks))):
         raise Refusal("the scatter numbers its blocks differently from the gather")
     if gather.rebuild:
         raise Refusal(f"{flow.name(gather.collectives[0])} is also read by others than the einsums of the chain")

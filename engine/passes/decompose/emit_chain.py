@@ -38,7 +38,7 @@ class _Piece:
 
     value: Instruction
     number: Instruction
-    """Ring position that owns the shard."""
+    """Which block the shard is."""
     lane: int
 
 
@@ -76,7 +76,7 @@ class _Chain:
         builder, size = self.builder, self.ring.size
         directions = (1, -1)[: self.lanes]
         own = self._split(self.shard)
-        kept = self._first(builder, [_Piece(own[k], self.position, k) for k in range(self.lanes)])
+        kept = self._first(builder, [_Piece(own[k], self._number(builder, Slot(k, 0)), k) for k in range(self.lanes)])
         buffers = [self.ring.shift(builder, own[k], directions[k]) for k in range(self.lanes)]
         chains: list[Instruction] = []
         offset, period = 1, self.variant.unroll
@@ -86,9 +86,7 @@ class _Chain:
                 buffers, chains = self._loop(buffers, chains, trips, period)
                 offset += trips * period
                 continue
-            numbers = [
-                self.ring.shard(builder, self.position, Slot(k, directions[k] * offset)) for k in range(self.lanes)
-            ]
+            numbers = [self._number(builder, Slot(k, directions[k] * offset)) for k in range(self.lanes)]
             buffers, chains = self._step(builder, buffers, chains, numbers, last=offset == size - 1)
             offset += 1
         arrived = [self.ring.shift(self.end, chains[k], directions[k]) for k in range(self.lanes)]
@@ -103,7 +101,7 @@ class _Chain:
         plan = self.variant.gather_plan(ring.size)
         buffers = [ring.shift(builder, self.shard, hops) for hops in plan.entries]
         for number, slots in enumerate(plan.steps):
-            pieces = [_Piece(buffers[s.stream], ring.shard(builder, self.position, s), 0) for s in slots]
+            pieces = [_Piece(buffers[s.stream], self._number(builder, s), 0) for s in slots]
             if number + 1 < len(plan.steps):
                 for slot in slots:
                     buffers[slot.stream] = ring.shift(builder, buffers[slot.stream], plan.hops[slot.stream])
@@ -136,12 +134,17 @@ class _Chain:
             for turn in range(period):
                 slots = [Slot(k, directions[k] * (2 + turn)) for k in range(lanes)]
                 paces = [Pace(iteration, directions[k] * period, trips) for k in range(lanes)]
-                numbers = [self.ring.shard(inside, self.position, s, p) for s, p in zip(slots, paces, strict=True)]
+                numbers = [self._number(inside, s, p) for s, p in zip(slots, paces, strict=True)]
                 at, sums = self._step(inside, at, sums, numbers, last=False)
             return [*at, *sums]
 
         state = counted_loop(self.builder, [*buffers, *chains], trips, body)
         return state[:lanes], state[lanes:]
+
+    def _number(self, builder: Builder, slot: Slot, pace: Pace | None = None) -> Instruction:
+        """Which block the shard of a slot is."""
+        shard = self.ring.shard(builder, self.position, slot, pace)
+        return self.ring.numbered(builder, shard, self.scatter.positions)
 
     def _step(
         self,

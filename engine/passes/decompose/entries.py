@@ -99,10 +99,12 @@ def _winner(einsum: int, rivals: Sequence[Entry], pricing: Pricing) -> Entry:
     """The two-candidate rule of technique §6, for any number of candidates.
 
     An einsum that is faster than every collective goes to the one with the smallest shards, any other to the slowest
-    collective. What the user forces goes first, then what gains at all.
+    collective. The rule stands in for gains that are hard to compare; where they are not (one is less than half of
+    the best), the larger gain wins. What the user forces goes first.
     """
-    forced = [r for r in rivals if r.forced]
-    rivals = forced or [r for r in rivals if r.gain >= 0] or rivals
+    rivals = [r for r in rivals if r.forced] or rivals
+    best = max(r.gain for r in rivals)
+    rivals = [r for r in rivals if 2 * r.gain >= best] if best > 0 else rivals
     comm = {id(r): pricing.comm(r.collectives) for r in rivals}
     if pricing.comp((einsum,)) < min(comm.values()):
         return min(rivals, key=lambda r: pricing.shard_bytes(r.site))

@@ -10,6 +10,7 @@ from engine.chips.machine import Machine
 from engine.control import QUIET, Control
 from engine.errors import UsageError
 from engine.ir.edit import Editor
+from engine.ir.groups import Groups
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate, GateTerms
 from engine.passes.decompose.chains import chain_of, first_einsums
@@ -19,9 +20,10 @@ from engine.passes.decompose.entries import Entry, gather_entry_proposer, settle
 from engine.passes.decompose.examining import Examined, examine
 from engine.passes.decompose.finding import Finder
 from engine.passes.decompose.flow import Flow
-from engine.passes.decompose.gate import Pricing
+from engine.passes.decompose.gate import Pricing, device_lists
 from engine.passes.decompose.gathering import GatherClass, dependences_of, gather_classes, propose_gather
 from engine.passes.decompose.options import Options
+from engine.passes.decompose.orders import reordered_gather, reordered_scatter, ring_order
 from engine.passes.decompose.proposals import Part, Proposal, Proposer
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.rows import row_keys
@@ -55,6 +57,7 @@ def plan(
 class _Planner:
     def __init__(self, module: Module, machine: Machine, options: Options, control: Control, editor: Editor) -> None:
         self._options = options
+        self._machine = machine
         self._control = control
         self.flow = Flow(module)
         collectives = tuple(collectives_of(self.flow))
@@ -88,8 +91,11 @@ class _Planner:
         allowed = [x for x in self._examined if x.collective.id not in self._forbid]
         gathers = [x.gather for x in allowed if x.gather is not None]
         self._dependences = dependences_of(self.flow, gathers)
-        classes = gather_classes(self.flow, gathers, self._dependences)
-        singles = [s for x in allowed for s in (x.scatter, x.whole) if s is not None]
+        classes = [
+            replace(found, site=reordered_gather(found.site, self._order(found.site.groups)))
+            for found in gather_classes(self.flow, gathers, self._dependences)
+        ]
+        singles = [self._reordered(s) for x in allowed for s in (x.scatter, x.whole) if s is not None]
         self._proposer.measure([*(c.site for c in classes), *singles])
         entries: list[Entry] = []
         by_einsum: dict[int, tuple[GatherClass, Entry]] = {}
@@ -103,6 +109,17 @@ class _Planner:
             propose = single_entry_proposer(site, self._proposer.propose)
             entries.append(self._entry(Entry(site, self._is_forced((collective,)), propose)))
         return entries, by_einsum
+
+    def _order(self, groups: Groups) -> tuple[int, ...]:
+        return ring_order(self._machine, device_lists(groups, self.flow.module.header))
+
+    def _reordered(self, site: ScatterSite | AllReduceSite) -> ScatterSite | AllReduceSite:
+        if isinstance(site, ScatterSite):
+            return reordered_scatter(site, self._order(site.groups))
+        order = self._order(site.scatter.groups)
+        return replace(
+            site, scatter=reordered_scatter(site.scatter, order), gather=reordered_gather(site.gather, order)
+        )
 
     def _entry(self, entry: Entry) -> Entry:
         for collective in entry.collectives:

@@ -75,6 +75,8 @@ class GatherSite:
     uses: tuple[EinsumUse, ...]
     rebuild: bool
     """Whether something else reads the gathered array, so that the loop must rebuild it."""
+    positions: tuple[int, ...] = ()
+    """Ring position r of every group contributes block positions[r] of the gathered array; empty for block r."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,8 @@ class MiddleStep:
 class ChainSite:
     """Gather → einsums → element-wise → einsum → scatter whose middle never becomes one array (technique §2).
 
-    Both ends act on the same groups, blocks are numbered alike (the scatter's `positions` are the identity), and
-    nothing outside reads the middle. Block k of the first einsums' results goes through `middle` and is operand
+    Both ends act on the same groups, blocks are numbered alike (both `positions` are the same), and nothing outside
+    reads the middle. Block k of the first einsums' results goes through `middle` and is operand
     `scatter.use.side` of the partial einsum for result block k.
     """
 
@@ -134,9 +136,9 @@ class ChainSite:
 class AllReduceSite:
     """A whole all-reduce between einsums, taken apart into a scatter after the one and a gather before the others.
 
-    Position r keeps block r of the all-reduce's operand along `scatter.dim`; that shard is what the gather starts
-    from. Neither end exists as an instruction: `scatter.result`, `gather.collectives` and `gather.operand` are all
-    the all-reduce's id, and `gather.dim` is `scatter.dim`.
+    Position r keeps block `positions[r]` of the all-reduce's operand along `scatter.dim`; that shard is what the
+    gather starts from. Neither end exists as an instruction: `scatter.result`, `gather.collectives` and
+    `gather.operand` are all the all-reduce's id, and `gather.dim` is `scatter.dim`.
     """
 
     computation: int
