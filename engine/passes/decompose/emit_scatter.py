@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import PrimitiveType
@@ -14,6 +14,7 @@ from engine.passes.decompose.emit_blocks import accumulator_type, partial_einsum
 from engine.passes.decompose.loops import counted_loop
 from engine.passes.decompose.plans import ScatterPlan, Slot
 from engine.passes.decompose.ring import Pace, Ring
+from engine.passes.decompose.sinking import Source, source_of
 from engine.passes.decompose.site import ScatterSite, Step
 from engine.passes.decompose.variants import Variant
 
@@ -24,7 +25,8 @@ _DIMENSION_KEEPING = frozenset({"convert", "copy", "reduce-precision", "optimiza
 class _Lane:
     """What one set of accumulation chains computes: all of the result shard, or half of it."""
 
-    operands: tuple[Instruction, Instruction]
+    sources: tuple[Source, Source]
+    """Its operands; blocks are taken of those that are sliced."""
 
 
 def emit_scatter(editor: Editor, ring: Ring, site: ScatterSite, variant: Variant) -> None:
@@ -77,7 +79,7 @@ class _Scatter:
         self.halved: Index | None = _halved_index(self.einsum, site) if variant.halved else None
         if variant.halved and self.halved is None:
             raise UnsupportedError(halves_refused(self.editor, site) or "chains=halves does not apply")
-        self.lanes = self._lanes(self._padded((lhs, rhs)))
+        self.lanes = self._lanes(self._sources((lhs, rhs)))
 
     def run(self) -> Instruction:
         plan, builder = self.plan, self.builder
@@ -157,16 +159,14 @@ class _Scatter:
     def _compute(self, builder: Builder, lane: _Lane, numbers: Sequence[Instruction]) -> list[Instruction]:
         """The partial result of each block, as it is added up; one einsum for all of them."""
         builder = builder.working_for(self.original)
-        dims = (self.use.dim, self.use.other_dim)
-        operands = list(lane.operands)
-        for dim, side in zip(dims, (self.use.side, 1 - self.use.side), strict=True):
-            if dim is not None:
-                whole = operands[side]
-                parts = [
-                    builder.dynamic_slice(whole, dim, builder.scale_index(number, self.block), self.block)
-                    for number in numbers
-                ]
-                operands[side] = builder.concatenate(parts, dim)
+        operands = []
+        for side, source in enumerate(lane.sources):
+            dim = self._sliced(side)
+            if dim is None:
+                operands.append(source.whole)
+                continue
+            starts = [builder.scale_index(number, self.block) for number in numbers]
+            operands.append(builder.concatenate([source.block(builder, s, self.block) for s in starts], dim))
         product = partial_einsum(builder, self.original, self.einsum, (operands[0], operands[1]), self.product)
         out = self.use.output_dim
         assert out is not None
@@ -185,28 +185,37 @@ class _Scatter:
         original = self.editor.instruction(step.instruction)
         return builder.convert(piece, original.shape.element_type) if original.opcode == "convert" else piece
 
-    def _lanes(self, operands: tuple[Instruction, Instruction]) -> list[_Lane]:
+    def _sliced(self, side: int) -> int | None:
+        """Dimension along which blocks of operand `side` are taken; None where it is used whole."""
+        return self.use.dim if side == self.use.side else self.use.other_dim
+
+    def _sources(self, operands: tuple[Instruction, Instruction]) -> tuple[Source, Source]:
+        """The operands with zeros where their last blocks reach past their end."""
+        builder = self.builder.working_for(self.original)
+        found = []
+        for side, operand in enumerate(operands):
+            dim = self._sliced(side)
+            whole = operand if dim is None else builder.pad_end(operand, dim, self.block * self.ring.size)
+            if dim is None or whole is not operand or (self.halved and self.halved.operand(side) is not None):
+                found.append(Source(whole, dim or 0))
+            else:
+                found.append(source_of(self.editor, operand, self.original.id, dim))
+        return found[0], found[1]
+
+    def _lanes(self, sources: tuple[Source, Source]) -> list[_Lane]:
         if self.halved is None:
-            return [_Lane(operands)]
+            return [_Lane(sources)]
         builder = self.builder.working_for(self.original)
         middle = (self.halved.size + 1) // 2
         lanes = []
         for start, stop in ((0, middle), (middle, self.halved.size)):
             parts = []
-            for side in (0, 1):
+            for side, source in enumerate(sources):
                 dim = self.halved.operand(side)
-                parts.append(operands[side] if dim is None else builder.slice(operands[side], dim, start, stop))
+                half = source if dim is None else replace(source, whole=builder.slice(source.whole, dim, start, stop))
+                parts.append(half)
             lanes.append(_Lane((parts[0], parts[1])))
         return lanes
-
-    def _padded(self, operands: tuple[Instruction, Instruction]) -> tuple[Instruction, Instruction]:
-        """The operands with zeros where their last blocks reach past their end."""
-        builder = self.builder.working_for(self.original)
-        padded = list(operands)
-        for side, dim in ((self.use.side, self.use.dim), (1 - self.use.side, self.use.other_dim)):
-            if dim is not None:
-                padded[side] = builder.pad_end(padded[side], dim, self.block * self.ring.size)
-        return padded[0], padded[1]
 
     def _sent_type(self) -> PrimitiveType:
         """Element type of what the collective reduces."""
