@@ -38,6 +38,9 @@ class LinkList:
     wires: tuple[Wire, ...]
     text: str
 
+    def __str__(self) -> str:
+        return self.text
+
     @cached_property
     def _wire_of(self) -> Ints:
         """Number of the wire from each chip to each chip, -1 where there is none."""

@@ -74,6 +74,9 @@ class Torus:
     def size(self) -> int:
         return int(np.prod(self.shape))
 
+    def __str__(self) -> str:
+        return self.text
+
     @cached_property
     def links(self) -> tuple[Link, ...]:
         return tuple(Link(f"ICI {'xyzw'[axis]}{way}", self.link) for axis in range(len(self.shape)) for way in "+-")
@@ -144,6 +147,9 @@ class Domains:
     @property
     def size(self) -> int:
         return self.domains * self.domain
+
+    def __str__(self) -> str:
+        return self.text
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
