@@ -183,7 +183,8 @@ class _Gather:
         if iteration is not None:
             loop = self.plan.loop
             pace = Pace(iteration, self.plan.hops[slot.stream] * loop.period, loop.trips)
-        return self.ring.shard(builder, self.position, slot, pace)
+        shard = self.ring.shard(builder, self.position, slot, pace)
+        return self.ring.numbered(builder, shard, self.site.positions) if self.site.positions else shard
 
     def _compute(
         self, builder: Builder, shards: Sequence[Shard]
