@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 from filecheck.finput import FInput
@@ -73,10 +73,21 @@ def call(run: RunLine, main: Callable[[list[str]], int], names: Mapping[str, str
     arguments = list(run.arguments)
     for name, value in names.items():
         arguments = [argument.replace(name, value) for argument in arguments]
-    out, errors = StringIO(), StringIO()
+    out, errors = stream(), stream()
     with chdir(folder), redirect_stdout(out), redirect_stderr(errors):
         status = main(arguments)
-    return Output(status, out.getvalue() + errors.getvalue())
+    return Output(status, written(out) + written(errors))
+
+
+def stream() -> TextIOWrapper:
+    """A standard stream kept in memory, which like a real one takes bytes through `buffer`."""
+    return TextIOWrapper(BytesIO(), encoding="utf-8", newline="\n", write_through=True)
+
+
+def written(text: TextIOWrapper) -> str:
+    """All that was written to a `stream`."""
+    text.seek(0)
+    return text.read()
 
 
 def compare(run: RunLine, output: Output, path: Path) -> None:
