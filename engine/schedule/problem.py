@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntFlag
 from functools import cached_property
 from typing import ClassVar, Protocol, runtime_checkable
@@ -134,6 +134,8 @@ class Schedule:
     budget: Budget
     orders: Mapping[int, Order]
     """Computation id → order."""
+    memory_caps: Mapping[int, int] = field(default_factory=dict)
+    """Bytes that each computation and its callees may take, by computation id; empty without a cap."""
 
 
 @runtime_checkable

@@ -45,7 +45,7 @@ def schedule_program(
     for position, computation in enumerate(program.graphs):
         part = control.part(position / len(program.graphs), (position + 1) / len(program.graphs))
         scheduling.schedule(computation, part)
-    return Schedule(scheduler.name, budget, scheduling.orders)
+    return Schedule(scheduler.name, budget, scheduling.orders, caps)
 
 
 def problem_of(
