@@ -89,6 +89,8 @@ def main(arguments: list[str]) -> int:
     missed = 0
     print(f"{'module':58} {'chip':8} {'fusions':15} {'n':>4} {'median':>7} {'p90':>7} {'weighted':>8}")
     for name, path in modules(given):
+        if name not in chips() or not path.is_file():
+            parser.error(f"CHIP=FILE was expected, a chip that ships and a file, but '{name}={path}' came")
         data = path.read_bytes()
         module = read_here(gzip.decompress(data) if path.suffix == ".gz" else data, str(path))
         for priced in compare(module, load_chip(name)):
