@@ -10,6 +10,11 @@ from engine.hlo import hlo_pb2
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, LiteralProto
 from engine.ir.module import Module
 
+_Path = tuple[int, ...]
+
+_DEEPEST = 200
+"""Longest chain of operations that is followed: counters are short."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trips:
@@ -21,11 +26,29 @@ class Trips:
 
 
 @dataclass(frozen=True, slots=True)
-class _Affine:
-    """start + step·k, where k counts iterations; step 0 is a constant."""
+class _Linear:
+    """A sum of the loop's carried scalars and a constant."""
 
-    start: int
-    step: int
+    terms: tuple[tuple[_Path, int], ...]
+    """(element of the carried tuple, coefficient), by element; no coefficient is 0."""
+    constant: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """One activation of a computation: where its parameters come from."""
+
+    instructions: Mapping[int, HloInstructionProto]
+    arguments: tuple[_Value, ...] | None = None
+    """By parameter number; None where the parameter is the carried state itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """An instruction's value within a frame."""
+
+    frame: _Frame
+    id: int
 
 
 def trips_of(module: Module) -> tuple[Mapping[int, int], tuple[str, ...]]:
@@ -66,25 +89,40 @@ def _annotated(loop: HloInstructionProto) -> int | None:
 
 
 def _from_condition(module: Module, loop: HloInstructionProto) -> int | None:
-    """The loop is ``for (i = start; i < limit; i += step)`` with constants; None when it is anything else."""
+    """The loop is ``for (i = start; i < limit; i += step)`` in constants; None when it is anything else.
+
+    Limit and operands may themselves be sums of carried scalars, and sit inside fusions: TPU compilers leave counters
+    that step by 2, GPU compilers fuse the comparison.
+    """
     if len(loop.called_computation_ids) != 2 or len(loop.operand_ids) != 1:
         return None
     body, condition = (module.computations.get(id_) for id_ in loop.called_computation_ids)
     if body is None or condition is None:
         return None
-    comparison = _Local(condition).resolve(condition.root_id)
-    if comparison.opcode != "compare" or len(comparison.operand_ids) != 2:
+    reader = _Reader(module)
+    found = reader.behind(reader.root(condition))
+    comparison = found.frame.instructions.get(found.id)
+    if comparison is None or comparison.opcode != "compare" or len(comparison.operand_ids) != 2:
         return None
-    local = _Local(condition, module, _Loop(module, loop, body))
-    left, right = (local.affine(operand) for operand in comparison.operand_ids)
+    left, right = (reader.linear(_Value(found.frame, operand)) for operand in comparison.operand_ids)
     if left is None or right is None:
         return None
-    return _count(left, right, comparison.comparison_direction)
+    caller = module.computations[module.computation_of[loop.id]]
+    initial = _Value(_Frame(_by_id(caller)), loop.operand_ids[0])
+    gap, step = 0, 0
+    for side, sign in ((left, 1), (right, -1)):
+        gap += sign * side.constant
+        for path, coefficient in side.terms:
+            start, after = reader.linear(initial, path), reader.linear(reader.root(body), path)
+            if start is None or start.terms or after is None or after.terms != ((path, 1),):
+                return None
+            gap += sign * coefficient * start.constant
+            step += sign * coefficient * after.constant
+    return _count(gap, step, comparison.comparison_direction)
 
 
-def _count(left: _Affine, right: _Affine, direction: str) -> int | None:
-    """Iterations k = 0, 1, … until ``left(k) direction right(k)`` is false; None when it never is."""
-    gap, step = left.start - right.start, left.step - right.step
+def _count(gap: int, step: int, direction: str) -> int | None:
+    """Iterations k = 0, 1, … until ``gap + step·k  direction  0`` is false; None when it never is."""
     match direction:
         case "LT":
             return _steps_while_negative(gap, step)
@@ -110,126 +148,85 @@ def _steps_while_negative(gap: int, step: int) -> int | None:
     return -(gap // step) if step > 0 else None
 
 
-class _Loop:
-    """What a while's condition may ask about its carried values."""
+class _Reader:
+    """Reads integer scalars as linear expressions, through tuples, copies, fusions and calls."""
 
-    def __init__(self, module: Module, loop: HloInstructionProto, body: HloComputationProto) -> None:
-        self._body = _Local(body)
-        caller = module.computations[module.computation_of[loop.id]]
-        self._caller = _Local(caller)
-        self._init = loop.operand_ids[0]
-        self._body_proto = body
+    def __init__(self, module: Module) -> None:
+        self._module = module
 
-    def carried(self, index: int | None) -> _Affine | None:
-        """Element `index` of the carried tuple (None: the value carried is no tuple) as a function of the iteration."""
-        start = self._start(index)
-        step = self._step(index)
-        return None if start is None or step is None else _Affine(start, step)
+    def root(self, computation: HloComputationProto) -> _Value:
+        return _Value(_Frame(_by_id(computation)), computation.root_id)
 
-    def _start(self, index: int | None) -> int | None:
-        return self._caller.constant(self._element(self._caller, self._init, index))
+    def behind(self, value: _Value) -> _Value:
+        """The value without copies, bitcasts, converts, barriers, fusions and calls around it."""
+        for _ in range(_DEEPEST):
+            instruction = value.frame.instructions.get(value.id)
+            if instruction is None:
+                return value
+            if instruction.opcode in _TRANSPARENT and len(instruction.operand_ids) == 1:
+                value = _Value(value.frame, instruction.operand_ids[0])
+            elif instruction.opcode in ("fusion", "call") and len(instruction.called_computation_ids) == 1:
+                value = self._inside(value.frame, instruction)
+            else:
+                return value
+        return value
 
-    def _step(self, index: int | None) -> int | None:
-        """What one iteration adds to the element."""
-        return self._offset(self._element(self._body, self._body_proto.root_id, index), index)
-
-    def _element(self, local: _Local, value: int, index: int | None) -> int | None:
-        if index is None:
-            return value
-        tuple_ = local.resolve(value)
-        if tuple_.opcode != "tuple" or index >= len(tuple_.operand_ids):
+    def linear(self, value: _Value, path: _Path = (), depth: int = 0) -> _Linear | None:
+        """Element `path` of a value; None where it is no sum of constants and carried scalars."""
+        value = self.behind(value)
+        instruction = value.frame.instructions.get(value.id)
+        if instruction is None or depth > _DEEPEST:
             return None
-        return tuple_.operand_ids[index]
-
-    def _offset(self, value: int | None, index: int | None) -> int | None:
-        """The constant c where `value` is element `index` of the body's parameter plus c."""
-        if value is None:
-            return None
-        instruction = self._body.resolve(value)
-        if self._body.is_element(instruction, index):
-            return 0
-        if instruction.opcode not in ("add", "subtract") or len(instruction.operand_ids) != 2:
-            return None
-        left, right = instruction.operand_ids
-        for value_, constant, flips in ((left, right, False), (right, left, True)):
-            addend = self._body.constant(constant)
-            if addend is None or (flips and instruction.opcode == "subtract"):
-                continue
-            rest = self._offset(value_, index)
-            if rest is not None:
-                return rest + (addend if instruction.opcode == "add" else -addend)
+        operands = [_Value(value.frame, operand) for operand in instruction.operand_ids]
+        match instruction.opcode:
+            case "constant":
+                number = literal_integer(instruction.literal)
+                return None if number is None else _Linear((), number)
+            case "parameter":
+                return self._parameter(value.frame, instruction.parameter_number, path, depth)
+            case "get-tuple-element" if operands:
+                return self.linear(operands[0], (instruction.tuple_index, *path), depth + 1)
+            case "tuple" if path and path[0] < len(operands):
+                return self.linear(operands[path[0]], path[1:], depth + 1)
+            case "add" | "subtract" | "multiply" if len(operands) == 2:
+                left, right = (self.linear(operand, (), depth + 1) for operand in operands)
+                return None if left is None or right is None else _combine(instruction.opcode, left, right)
         return None
 
+    def _parameter(self, frame: _Frame, number: int, path: _Path, depth: int) -> _Linear | None:
+        if frame.arguments is None:
+            return _Linear(((path, 1),), 0) if number == 0 else None
+        return self.linear(frame.arguments[number], path, depth + 1) if number < len(frame.arguments) else None
 
-class _Local:
-    """One computation's instructions by id, seen through what does not change a scalar."""
+    def _inside(self, frame: _Frame, call: HloInstructionProto) -> _Value:
+        callee = self._module.computations[call.called_computation_ids[0]]
+        arguments = tuple(_Value(frame, operand) for operand in call.operand_ids)
+        return _Value(_Frame(_by_id(callee), arguments), callee.root_id)
 
-    def __init__(
-        self, computation: HloComputationProto, module: Module | None = None, loop: _Loop | None = None
-    ) -> None:
-        self._by_id = {i.id: i for i in computation.instructions}
-        self._module = module
-        self._loop = loop
 
-    def resolve(self, id_: int) -> HloInstructionProto:
-        """The instruction behind copies, bitcasts, converts and barriers of one operand."""
-        instruction = self._by_id[id_]
-        while instruction.opcode in _TRANSPARENT and len(instruction.operand_ids) == 1:
-            instruction = self._by_id[instruction.operand_ids[0]]
-        return instruction
+def _by_id(computation: HloComputationProto) -> Mapping[int, HloInstructionProto]:
+    return {i.id: i for i in computation.instructions}
 
-    def constant(self, id_: int | None) -> int | None:
-        """Value of an integer constant, or of constants added and multiplied; None for anything else."""
-        if id_ is None:
+
+def _combine(opcode: str, left: _Linear, right: _Linear) -> _Linear | None:
+    if opcode == "multiply":
+        if left.terms and right.terms:
             return None
-        instruction = self.resolve(id_)
-        if instruction.opcode == "constant":
-            return literal_integer(instruction.literal)
-        if instruction.opcode not in _ARITHMETIC or len(instruction.operand_ids) != 2:
-            return None
-        left, right = (self.constant(operand) for operand in instruction.operand_ids)
-        return None if left is None or right is None else _apply(instruction.opcode, left, right)
+        factor, other = (right.constant, left) if left.terms else (left.constant, right)
+        return _sum(other, _Linear((), 0), factor, 0)
+    return _sum(left, right, 1, 1 if opcode == "add" else -1)
 
-    def is_element(self, instruction: HloInstructionProto, index: int | None) -> bool:
-        """Whether `instruction` is element `index` of the parameter (None: the parameter itself)."""
-        if index is None:
-            return instruction.opcode == "parameter"
-        return (
-            instruction.opcode == "get-tuple-element"
-            and instruction.tuple_index == index
-            and self.resolve(instruction.operand_ids[0]).opcode == "parameter"
-        )
 
-    def affine(self, id_: int) -> _Affine | None:
-        """The scalar as a function of the iteration: constants, carried elements, and their sums."""
-        value = self.constant(id_)
-        if value is not None:
-            return _Affine(value, 0)
-        instruction = self.resolve(id_)
-        if self._loop is None:
-            return None
-        if instruction.opcode == "parameter":
-            return self._loop.carried(None)
-        if instruction.opcode == "get-tuple-element":
-            inside = self.resolve(instruction.operand_ids[0])
-            return self._loop.carried(instruction.tuple_index) if inside.opcode == "parameter" else None
-        if instruction.opcode not in ("add", "subtract"):
-            return None
-        left, right = (self.affine(operand) for operand in instruction.operand_ids)
-        if left is None or right is None:
-            return None
-        sign = 1 if instruction.opcode == "add" else -1
-        return _Affine(left.start + sign * right.start, left.step + sign * right.step)
+def _sum(left: _Linear, right: _Linear, by_left: int, by_right: int) -> _Linear:
+    terms: dict[_Path, int] = {}
+    for side, factor in ((left, by_left), (right, by_right)):
+        for path, coefficient in side.terms:
+            terms[path] = terms.get(path, 0) + factor * coefficient
+    kept = tuple(sorted((path, c) for path, c in terms.items() if c))
+    return _Linear(kept, by_left * left.constant + by_right * right.constant)
 
 
 _TRANSPARENT = frozenset({"copy", "bitcast", "convert", "reshape", "optimization-barrier"})
-_ARITHMETIC = frozenset({"add", "subtract", "multiply"})
-
-
-def _apply(opcode: str, left: int, right: int) -> int:
-    if opcode == "add":
-        return left + right
-    return left - right if opcode == "subtract" else left * right
 
 
 def literal_integer(literal: LiteralProto) -> int | None:
