@@ -203,6 +203,18 @@ def test_branches_count_by_their_mean(machine: Machine) -> None:
     assert simulation.timeline.category.tolist() == [Category.LOOP]
 
 
+@pytest.mark.parametrize(("weights", "mean"), [((1, 3), 5), ((3, 1), 3), ((0, 1), 6), ((7, 0), 2)])
+def test_branches_count_by_their_weights(machine: Machine, weights: tuple[int, int], mean: int) -> None:
+    short, long, entry = Sketch(), Sketch(), Sketch()
+    short.compute(2 * US)
+    long.compute(6 * US)
+    entry.conditional((0, 1), weights=weights)
+    simulation = run(assemble([short, long, entry], machine))
+    assert simulation.metrics.makespan == mean * US
+    assert simulation.metrics.lower_bound == mean * US
+    assert len(simulation.timeline) == (2 if 0 in weights else 1)
+
+
 def test_copies_of_the_loops_state_are_slices_of_every_iteration(machine: Machine) -> None:
     condition, body, entry = Sketch(), Sketch(), Sketch()
     condition.compute(0)
