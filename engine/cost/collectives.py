@@ -32,6 +32,8 @@ class Transfer(NamedTuple):
 
 
 NOTHING = Transfer(0, (), ())
+_MOST_PAIRS = 300_000
+"""Transfers that are routed one by one; takes some tens of milliseconds."""
 
 
 def permute_time(machine: Machine, pairs: Lists, size: int) -> Transfer:
@@ -154,11 +156,13 @@ def _both_ways(machine: Machine, groups: Lists, size: int) -> Transfer:
 
 
 def _all_pairs(machine: Machine, groups: Lists, size: int) -> Transfer:
-    """Every member sends an N-th to every other, all at once. One group is routed, for it stands for the others."""
-    group = np.array(groups[0], np.int64)
-    sources, targets = np.repeat(group, len(group)), np.tile(group, len(group))
+    """Every member sends an N-th to every other, all at once; of very many pairs only the first group's are routed."""
+    members = len(groups[0])
+    routed = groups if len(groups) * members**2 <= _MOST_PAIRS else groups[:1]
+    among = np.array(routed, np.int64)
+    sources, targets = np.repeat(among, members, axis=1).ravel(), np.tile(among, members).ravel()
     apart = sources != targets
-    return _routed(machine, sources[apart], targets[apart], size / len(group))
+    return _routed(machine, sources[apart], targets[apart], size / members)
 
 
 class _Box(NamedTuple):

@@ -31,7 +31,8 @@ class Costs:
     """
 
     compute: Ints
-    """Time on the compute stream, shape [n]; 0 for starts, dones and everything that costs nothing."""
+    """Time on the compute stream, shape [n]; 0 for everything that costs nothing, and for starts and dones unless the
+    compiler's schedule says what issuing them takes."""
     transfer: Ints
     """Time on the network when alone, shape [n]; nonzero on asynchronous starts and on blocking collectives."""
     kind: npt.NDArray[np.uint8]

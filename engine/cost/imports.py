@@ -81,7 +81,8 @@ def read_costs(path: str) -> ImportedCosts:
 def compiler_estimates(module: Module, chip: Chip) -> ImportedCosts | None:
     """The `estimated_cycles` that `module` carries, at the chip's clock; None where it carries none.
 
-    They are the TPU compiler's, for the chip it compiled for: which one the text does not say.
+    They are the TPU compiler's, for the chip it compiled for: which one the text does not say. What a pass made from
+    an instruction may still carry that one's estimate, which says nothing about it: it is left out.
     """
     if chip.family != "tpu":
         return None
@@ -89,7 +90,8 @@ def compiler_estimates(module: Module, chip: Chip) -> ImportedCosts | None:
     times = {
         name: round(cycles * scale)
         for name, instruction in module.by_name.items()
-        if (cycles := estimated_cycles(instruction)) is not None
+        if module.origins_of(instruction.id) == (instruction.id,)
+        and (cycles := estimated_cycles(instruction)) is not None
     }
     if not times:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,8 @@ ENTRY main {
     assert found is not None
     assert found.times == {"a": 2_000_000}
     assert compiler_estimates(module, load_chip("h100")) is None
+    made = replace(module, origins={module.by_name["a"].id: (module.by_name["b"].id,)})
+    assert compiler_estimates(made, load_chip("tpu-v4")) is None
     assert (
         compiler_estimates(
             read_here(b"HloModule m\n\nENTRY e {\n  ROOT x = f32[] parameter(0)\n}\n"), load_chip("tpu-v4")
