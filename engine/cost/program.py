@@ -29,5 +29,7 @@ class Program:
     """Instruction id of each reachable `while` → how often its body runs."""
     copies: Mapping[int, int] = field(default_factory=dict)
     """Id of a loop body → picoseconds that its loop-carried copies take in each iteration; nothing where none are."""
+    weights: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Instruction id of a `conditional` → how often each branch runs, relative to the others; equally where missing."""
     notes: tuple[str, ...] = ()
     """What was assumed (an unknown trip count, a branch weight, …), each one sentence for the user."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine.cost.program import Program
 from engine.ir.graph import Graph
-from engine.simulate.plan import callers
+from engine.simulate.plan import branch_weights, callers
 from engine.simulate.sharing import HBM, ONE
 from engine.simulate.work import Work, work_of
 
@@ -81,7 +81,10 @@ def _called(program: Program, graph: Graph, node: int, callees: Mapping[int, _Su
     called = [callees[int(c)] for c in graph.called.of(node)]
     if graph.opcodes[node] == "conditional":
         # The simulator takes a mean for the time and lets the branches' transfers be.
-        mean = sum(branch.best for branch in called) // len(called)
+        weights = branch_weights(program, graph, node)
+        if len([weight for weight in weights if weight]) == 1:
+            return next(branch for weight, branch in zip(weights, called, strict=True) if weight)
+        mean = sum(w * branch.best for w, branch in zip(weights, called, strict=True)) // sum(weights)
         return _Sums(mean, mean, {})
     trips = program.trips[int(graph.ids[node])] if graph.opcodes[node] == "while" else 1
     times = [trips, *(trips + 1 for _ in called[1:])]

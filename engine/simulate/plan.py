@@ -45,6 +45,12 @@ def callers(graph: Graph) -> list[int]:
     return [node for node, opcode in enumerate(graph.opcodes) if opcode in SEQUENTIAL]
 
 
+def branch_weights(program: Program, graph: Graph, node: int) -> tuple[int, ...]:
+    """How often each branch of a conditional runs, relative to the others."""
+    equal = (1,) * len(graph.called.of(node))
+    return program.weights.get(int(graph.ids[node]), equal)
+
+
 def call_makespan(program: Program, graph: Graph, node: int, callees: Mapping[int, ComputationRun]) -> int:
     """Picoseconds of a node of `callers` when nothing else is under way."""
     plan = _plan_call(program, graph, node, callees)
@@ -61,7 +67,8 @@ def _plan_call(program: Program, graph: Graph, node: int, callees: Mapping[int, 
         copies = program.copies.get(body.computation, 0)
         return CallPlan(program.trips[int(graph.ids[node])], ((1, (condition, body)),), (condition,), copies)
     if opcode == "conditional":
-        return CallPlan(1, tuple((1, (run,)) for run in called))
+        weights = branch_weights(program, graph, node)
+        return CallPlan(1, tuple((weight, (run,)) for weight, run in zip(weights, called, strict=True) if weight))
     return CallPlan(1, ((1, tuple(called)),))
 
 

@@ -21,7 +21,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
 from engine.ir.groups import device_groups
 from engine.schedule.problem import Schedule
-from engine.simulate.plan import callers
+from engine.simulate.plan import branch_weights, callers
 from engine.simulate.work import Work, work_of
 
 _ALIKE = 32
@@ -151,7 +151,8 @@ class _Devices:
             return self.execute(condition, now)
         ends = [self.execute(callee, now) for callee in called]
         if graph.opcodes[node] == "conditional":
-            mean: Ints = np.sum(ends, axis=0) // len(ends)
+            weights = branch_weights(self.program, graph, node)
+            mean: Ints = np.average(ends, axis=0, weights=weights).astype(np.int64)
             return mean
         return ends[-1]
 

@@ -37,6 +37,7 @@ class _Node:
     size: int = 0
     called: tuple[int, ...] = ()
     trips: int = 0
+    weights: tuple[int, ...] = ()
 
 
 @dataclass
@@ -79,8 +80,9 @@ class Sketch:
     def call(self, callee: int, *operands: int) -> int:
         return self._add(_Node("call", operands, called=(callee,)))
 
-    def conditional(self, branches: Iterable[int], *operands: int) -> int:
-        return self._add(_Node("conditional", operands, called=tuple(branches)))
+    def conditional(self, branches: Iterable[int], *operands: int, weights: tuple[int, ...] = ()) -> int:
+        """One of several computations; `weights` say how often each, equally where there are none."""
+        return self._add(_Node("conditional", operands, called=tuple(branches), weights=weights))
 
     def _add(self, node: _Node) -> int:
         self.nodes.append(node)
@@ -119,7 +121,8 @@ def _draw_sketch(random: Random, machine: Machine, number: int, nodes: int) -> S
             case "loop":
                 sketch.loop(random.randrange(number), 0, random.choice((0, 1, 2, 5)), *operands)
             case "conditional":
-                sketch.conditional((0, random.randrange(number)), *operands)
+                weights = random.choice(((), (1, 3), (0, 1)))
+                sketch.conditional((0, random.randrange(number)), *operands, weights=weights)
             case _:
                 hbm = int(random.random() * 2 * machine.hbm_bandwidth * took * 1e-12)
                 sketch.compute(
@@ -135,7 +138,7 @@ def assemble(sketches: Iterable[Sketch], machine: Machine, copies: Mapping[int, 
 
     `copies` are picoseconds of loop-carried copies by number of the loop body.
     """
-    proto, trips, costs, buffers = HloModuleProto(name="sketch"), {}, {}, {}
+    proto, trips, weights, costs, buffers = HloModuleProto(name="sketch"), {}, {}, {}, {}
     first = 1
     for number, sketch in enumerate(sketches):
         nodes = sketch.nodes
@@ -148,6 +151,8 @@ def assemble(sketches: Iterable[Sketch], machine: Machine, copies: Mapping[int, 
             instruction.called_computation_ids.extend(node.called)
             if node.opcode == "while":
                 trips[first + offset] = node.trips
+            if node.weights:
+                weights[first + offset] = node.weights
         costs[number] = _costs(nodes)
         buffers[number] = _buffers(nodes)
         proto.entry_computation_id = number
@@ -162,6 +167,7 @@ def assemble(sketches: Iterable[Sketch], machine: Machine, copies: Mapping[int, 
         buffers={k: buffers[k] for k in graphs},
         trips=trips,
         copies=copies,
+        weights=weights,
     )
 
 
