@@ -35,7 +35,9 @@ def emit_scatter(editor: Editor, ring: Ring, site: ScatterSite, variant: Variant
     builder = Builder(editor, site.computation, collective, site.result)
     shard = scattered(builder, ring, site, variant)
     if site.result == site.collective and _whole(editor, site):
-        shard = builder.all_gather(shard, site.dim, ring.groups.members, partitions=ring.by_partition)
+        by_block = [site.positions.index(block) for block in range(ring.size)]
+        groups = [[group[r] for r in by_block] for group in ring.groups.members]
+        shard = builder.all_gather(shard, site.dim, groups, partitions=ring.by_partition)
     editor.replace_uses(site.result, shard.id)
     editor.remove_dead([site.result, site.collective])
 

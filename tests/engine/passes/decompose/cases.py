@@ -47,6 +47,8 @@ class Program:
     positions: tuple[int, ...] = ()
     """Scatter as all-reduce and dynamic-slice, position r keeping block positions[r]; empty for a reduce-scatter."""
     rebuild: bool = False
+    ring: tuple[int, ...] = ()
+    """Order in which the ring passes the members of a group; empty for the group's own."""
     devices: int = 0
 
     @property
@@ -126,7 +128,8 @@ class Program:
     def site(self, module: Module, c: int) -> GatherSite | ScatterSite:
         id_of = {name: i.id for name, i in module.by_name.items()}
         entry = module.entry.id
-        groups = Groups(self.groups, Mode.PARTITION)
+        ring = self.ring or tuple(range(self.count))
+        groups = Groups(tuple(tuple(group[r] for r in ring) for group in self.groups), Mode.PARTITION)
         in_out = self.blocked in self.out
         output_dim = self.out.index(self.blocked) if in_out else None
         operands = [self.lhs, self.rhs]
@@ -142,9 +145,11 @@ class Program:
         use = EinsumUse(id_of[f"d{c}"], case, side, operands[side].index(self.blocked), other_dim, output_dim)
         if not self.scatter:
             gathered = module.by_name[f"g{c}"]
-            return GatherSite(entry, (gathered.id,), gathered.operand_ids[0], use.dim, groups, (use,), self.rebuild)
+            shard = gathered.operand_ids[0]
+            return GatherSite(entry, (gathered.id,), shard, use.dim, groups, (use,), self.rebuild, self.ring)
         collective = id_of[f"a{c}"] if self.positions else id_of[f"r{c}"]
         positions = self.positions or tuple(range(self.count))
+        positions = tuple(positions[r] for r in ring)
         assert output_dim is not None
         return ScatterSite(entry, collective, id_of[f"r{c}"], "add", groups, positions, output_dim, use)
 

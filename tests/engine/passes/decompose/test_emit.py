@@ -96,8 +96,9 @@ def programs_on(draw: st.DrawFn, count: int, kind: str) -> Program:
     sizes = {index: draw(st.integers(1, 4)) for index in set(lhs + rhs)}
     positions = tuple(draw(st.permutations(range(count)))) if scatter and draw(st.booleans()) else ()
     rebuild = not scatter and draw(st.booleans())
+    ring = tuple(draw(st.permutations(range(count)))) if draw(st.booleans()) else ()
     dtype = draw(st.sampled_from(("f32", "f32", "bf16", "s32")))
-    program = replace(base, blocked=blocked, side=side, groups=groups, devices=devices, dtype=dtype)
+    program = replace(base, blocked=blocked, side=side, groups=groups, devices=devices, dtype=dtype, ring=ring)
     return replace(program, sizes=sizes, positions=positions, rebuild=rebuild)
 
 
