@@ -144,7 +144,7 @@ def _boxes(chips: int, dimensions: int, least: int = 1) -> Iterable[tuple[int, .
 
 def _positions(axes: Mesh, order: DeviceOrder, topology: Topology, devices: int, notes: list[str]) -> Ints:
     """Chip of each device; devices of one chip have neighbouring numbers."""
-    share = max(1, devices // topology.size)
+    share = -(-devices // topology.size)
     natural = np.arange(devices) // share
     if not isinstance(topology, Torus) or order == DeviceOrder.NATURAL:
         return natural

@@ -179,6 +179,8 @@ def test_devices_of_one_chip_stay_together() -> None:
     odd = machine(6, "tpu-v7x", mesh="x=2,y=3")
     assert any("does not divide over the 2 devices" in note for note in odd.notes)
     assert odd.position.tolist() == [0, 0, 1, 1, 2, 2]
+    assert machine(3, "tpu-v7x").position.tolist() == [0, 0, 1]
+    assert machine(1, "tpu-v7x").position.tolist() == [0]
 
 
 def test_a_mesh_and_a_torus_of_different_sizes() -> None:
