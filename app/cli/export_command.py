@@ -20,8 +20,8 @@ def run(arguments: Namespace) -> int:
         module = loading.load(arguments.file, control.part(0.0, 0.2))
         evaluator = loading.evaluator(module, arguments)
         if arguments.scheduler is None:
-            made, notes = evaluator.transform(plan, control.part(0.2, 0.8))
-            schedule = None
+            result = evaluator.transform(plan, control.part(0.2, 0.8))
+            made, schedule, notes = result.module, None, result.notes
         else:
             variant = evaluator.evaluate(plan, control=control.part(0.2, 0.8))
             made, schedule, notes = variant.program.module, variant.schedule, variant.notes

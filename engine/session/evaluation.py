@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.chips.budget import Budget
 from engine.chips.chip import Chip
@@ -72,10 +72,10 @@ class Evaluator:
             notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes),
         )
 
-    def transform(self, plan: Plan, control: Control = QUIET) -> tuple[Module, tuple[str, ...]]:
-        """The module after the plan's passes, and what was noted on the way; nothing is scheduled."""
+    def transform(self, plan: Plan, control: Control = QUIET) -> Result:
+        """What the plan's passes make of the module; nothing is scheduled."""
         result, _ = self._transform(Pipeline.parse(plan.passes), *self._means(plan), control)
-        return result.module, _distinct(self.module.notes, self.machine.notes, result.notes)
+        return replace(result, notes=_distinct(self.module.notes, self.machine.notes, result.notes))
 
     def _means(self, plan: Plan) -> tuple[Scheduler, Budget]:
         return parse_scheduler(plan.scheduler), plan.budget or self.machine.chip.default_budget

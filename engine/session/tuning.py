@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from engine.chips.budget import Budget
 from engine.control import QUIET, Cancelled, Control
 from engine.errors import UnsupportedError
+from engine.passes.rows import Row, rows_of
 from engine.schedule.errors import Infeasible
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan, plain_plan
@@ -24,17 +25,42 @@ class Choices:
 
     decompose: tuple[tuple[str, str], ...] = ()
     """Options of `decompose` that differ from their defaults, as (name, value)."""
+    force: frozenset[str] = frozenset()
+    """Rows of sites that are decomposed although the gate says no."""
+    forbid: frozenset[str] = frozenset()
+    """Rows of sites that stay whole although the gate says yes."""
+    kinds: str = "permute"
+    """What `async-permute` makes asynchronous."""
     fuse: str = "overlap"
     """Policy of `fuse`; ``none`` leaves the pass out."""
     scheduler: str = "bottom-up"
     budget: Budget | None = None
 
     def plan(self, memory_cap: int | None) -> Plan:
-        given = ",".join(f"{name}={value}" for name, value in self.decompose)
-        passes = [f"decompose{{{given}}}" if given else "decompose", "async-permute"]
+        options = [f"{name}={value}" for name, value in self.decompose]
+        options += [f"{name}={';'.join(sorted(rows))}" for name, rows in self._overrides() if rows]
+        passes = [
+            f"decompose{{{','.join(options)}}}" if options else "decompose",
+            "async-permute" if self.kinds == "permute" else f"async-permute{{kinds={self.kinds}}}",
+        ]
         if self.fuse != "none":
             passes.append(f"fuse{{policy={self.fuse}}}")
         return Plan(",".join(passes), self.scheduler, self.budget, memory_cap)
+
+    def _overrides(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        return ("force", self.force), ("forbid", self.forbid)
+
+    def turned(self, row: Row) -> Choices:
+        """The same with the other verdict for one row of sites."""
+        key, chosen = frozenset({row.key}), row.candidates[0].chosen
+        force = self.force - key if chosen else self.force | key
+        forbid = self.forbid | key if chosen else self.forbid - key
+        # An override that is taken back leaves the row to the gate.
+        if chosen and row.key in self.force:
+            forbid = self.forbid
+        if not chosen and row.key in self.forbid:
+            force = self.force
+        return replace(self, force=force, forbid=forbid)
 
     def with_option(self, name: str, value: str) -> Choices:
         """The same with one option of `decompose` set; ``auto`` is its default."""
@@ -65,9 +91,13 @@ class Tuning:
     """False where a time limit or a cancel ended the search; `best` is then the best so far."""
 
 
+MOST_ROWS = 24
+"""Rows of sites whose verdict is turned in each round."""
+
 _AXES: Sequence[Callable[[Choices], Iterator[Choices]]] = (
     lambda c: (replace(c, scheduler=s) for s in ("bottom-up", "top-down", "memory")),
     lambda c: (replace(c, fuse=f) for f in ("overlap", "default", "auto", "none")),
+    lambda c: (replace(c, kinds=k) for k in ("permute", "all")),
     lambda c: (c.with_option("chain", v) for v in ("auto", "on", "off")),
     lambda c: (c.with_option("ring", v) for v in ("auto", "one", "both")),
     lambda c: (c.with_option("unroll", v) for v in ("auto", "1", "2")),
@@ -99,16 +129,16 @@ def tune(
 
 
 def _descend(search: _Search, at: Choices, rounds: int, control: Control) -> None:
-    search.measure(at, control)
-    steps = rounds * len(_AXES)
-    for step in range(steps):
+    search.measure(at)
+    for number in range(rounds):
         before = at
-        options = [*dict.fromkeys(_AXES[step % len(_AXES)](at))]
-        for option in options:
-            control.step(step / steps, f"trying {option.plan(None).passes} · {option.scheduler}")
-            if search.measure(option, control) < search.measure(at, control):
-                at = option
-        if step >= len(_AXES) and at == before and step % len(_AXES) == len(_AXES) - 1:
+        part = control.part(number / rounds, (number + 1) / rounds)
+        for step, axis in enumerate(_AXES):
+            for option in axis(at):
+                at = search.better(at, option, part, 0.5 * step / len(_AXES))
+        for step, row in enumerate(search.contested(at)):
+            at = search.better(at, at.turned(row), part, 0.5 + 0.5 * step / MOST_ROWS)
+        if at == before:
             return
 
 
@@ -121,16 +151,29 @@ class _Search:
         self.best = base
         self.trials: dict[Plan, Trial] = {}
 
-    def measure(self, choices: Choices, control: Control) -> float:
+    def measure(self, choices: Choices) -> float:
         """Makespan in picoseconds, infinite where the plan is not possible."""
         plan = choices.plan(self._cap)
         if plan not in self.trials:
-            self.trials[plan] = self._try(plan, control)
+            self.trials[plan] = self._try(plan)
         found = self.trials[plan].makespan
         return float("inf") if found is None else found
 
-    def _try(self, plan: Plan, control: Control) -> Trial:
-        control.step(0.0, "")
+    def better(self, at: Choices, option: Choices, control: Control, fraction: float) -> Choices:
+        """The faster of two, `at` where they are equal."""
+        plan = option.plan(None)
+        control.step(fraction, f"trying {plan.passes} · {plan.scheduler}")
+        return option if self.measure(option) < self.measure(at) else at
+
+    def contested(self, choices: Choices) -> tuple[Row, ...]:
+        """Rows of sites whose verdict could be another, those with most at stake first."""
+        candidates = self._evaluator.transform(choices.plan(self._cap)).candidates
+        # Chains are turned as a whole, by the option of that name.
+        sites = [c for c in candidates if c.gate is not None and c.kind != "chain"]
+        rows = rows_of(sites)
+        return tuple(sorted(rows, key=lambda row: -abs(row.gain))[:MOST_ROWS])
+
+    def _try(self, plan: Plan) -> Trial:
         try:
             variant = self._evaluator.evaluate(plan)
         except (Infeasible, UnsupportedError) as reason:
