@@ -83,13 +83,9 @@ def _topology(chip: Chip, devices: int, text: str | None, notes: list[str]) -> T
         return Torus(shape, wrap, chip.network.link, chip.network.hop_latency)
     network = chip.network
     if text is None:
-        domains = max(1, -(-devices // network.domain))
-        size = devices if domains == 1 else network.domain
-        if domains * size != devices:
-            raise UsageError(
-                f"{devices} devices do not fill domains of {network.domain};"
-                " say how they are spread: --topology NODESxGPUS"
-            )
+        # As few domains as can be filled evenly: a job does not always use every device of each.
+        domains = next(d for d in range(1, devices + 1) if devices % d == 0 and devices // d <= network.domain)
+        size = devices // domains
         if devices > 1:
             notes.append(f"Topology {domains}x{size} (domains × devices) was assumed for {devices} devices.")
     else:

@@ -79,6 +79,8 @@ def test_gpus_fill_domains() -> None:
     assert (small.text, large.text) == ("1x4", "2x8")
     assert len(small.links) == 2
     assert machine(72, "gb200-nvl72").topology.text == "1x72"
+    assert machine(128, "gb200-nvl72").topology.text == "2x64"
+    assert machine(12, "h100").topology.text == "2x6"
     assert machine(8, "h100", topology="4x2").topology.text == "4x2"
 
 
@@ -92,7 +94,6 @@ def test_gpus_fill_domains() -> None:
         ("tpu-v4", 8, None, "x8", "a mesh is written x=8,y=8"),
         ("tpu-v4", 8, None, "x=4,x=2", "names an axis twice"),
         ("tpu-v4", 8, None, "x=8;order=spiral", "order=ring"),
-        ("h100", 12, None, None, "do not fill domains of 8"),
         ("h100", 16, "3x4", None, "NODESxGPUS with 16 devices"),
     ],
 )
