@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
+from threading import Thread
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
@@ -23,12 +24,14 @@ from app.settings import Settings
 from app.trials import Trials
 from engine import worker
 from engine.session import edits, files
+from engine.session.lookup import lookup
 from engine.session.session import TRANSIENT, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
+from views.hlo_text.lines import Printed
 from views.hlo_text.pane import HloPane
 from views.key_sheet import KeySheet
 from views.main_window import MainWindow
@@ -115,11 +118,12 @@ class Explorer(QObject):
                 self.trials.learn(one, variant.metrics)
         self.trials.measure(title, asked)
 
-    def print_text(self, variant: Variant, arrived: Callable[[Sequence[str] | str], None]) -> None:
+    def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
         self.job_list.start(
             "printing HLO",
             "app.work:print_text",
             variant.program.module,
+            beside.program.module if beside is not None else None,
             done=arrived,
             failed=lambda error: arrived(str(error)),
         )
@@ -140,7 +144,7 @@ class Explorer(QObject):
     def warm(self) -> None:
         """Start a worker before the first job asks for one."""
         if not self.store.state.path:
-            worker.start("app.work:warm")
+            Thread(target=worker.call, args=("app.work:warm",), daemon=True).start()
 
     def leave(self) -> None:
         """Keep what is remembered; end every job."""
@@ -246,9 +250,8 @@ class Explorer(QObject):
         session = self.store.state
         entry = session.entry(session.selection.entry)
         if entry is not None and entry.variant is not None:
-            found = entry.variant.program.module.instructions
-            names = [found[i].name for i in session.selection.instructions if i in found]
-            QGuiApplication.clipboard().setText("\n".join(names))
+            names = map(lookup(entry.variant).name, session.selection.instructions)
+            QGuiApplication.clipboard().setText("\n".join(filter(None, names)))
 
     def copy_command(self) -> None:
         session = self.store.state

@@ -1,26 +1,32 @@
-"""Jobs of the window: calls that run in worker processes, polled by a timer, shown with progress and cancel."""
+"""Jobs of the window: calls that run in worker processes, each waited for by a thread, shown with progress and cancel.
+
+The threads only wait and unpickle: a large result is taken in beside the GUI's thread, not in it.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from engine import worker
 from engine.control import Cancelled
-from engine.errors import LapstrakeError
+from engine.errors import LapstrakeError, WorkerError
 from views.ports import JobState
 
 AT_ONCE = 2
 """Jobs that run side by side; more wait."""
-_POLL_MS = 25
+_REFRESH_MS = 50
+_LOOK = 0.02
+"""Seconds between two looks at whether a job was cancelled."""
 _KEPT = 100
 
 
-@dataclass
+@dataclass(eq=False)
 class _Job:
     number: int
     title: str
@@ -30,31 +36,56 @@ class _Job:
     deadline: float | None
     done: Callable[[Any], None]
     failed: Callable[[LapstrakeError], None]
-    call: worker.Call | None = None
     state: str = "running"
     error: str = ""
-    cancelled: bool = False
+    progress: tuple[float, str] = (0.0, "waiting for its turn")
+    cancelled: Event = field(default_factory=Event)
+    killed: Event = field(default_factory=Event)
+    thread: Thread | None = None
     begun: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
+    value: Any = None
+    trouble: LapstrakeError | None = None
 
     def shown(self) -> JobState:
-        fraction, message = self.call.progress if self.call is not None else (0.0, "waiting for its turn")
+        fraction, message = self.progress
         seconds = time.monotonic() - self.begun if self.state == "running" else self.seconds
         return JobState(self.number, self.title, fraction, message, self.state, self.error, seconds, self.entry)
 
+    def run(self) -> None:
+        """The thread's work: start the call, pass on what the user wants, take the result."""
+        try:
+            call = worker.start(self.target, *self.args, deadline=self.deadline)
+            asked = False
+            while not call.wait(_LOOK):
+                self.progress = call.progress
+                if self.killed.is_set():
+                    call.kill()
+                elif self.cancelled.is_set() and not asked:
+                    asked = True
+                    call.cancel()
+            self.value = call.result()
+        except LapstrakeError as error:
+            self.trouble = error
+        except OSError as error:
+            self.trouble = WorkerError(f"no worker process could be started: {error.strerror or error}")
+
 
 class Jobs(QObject):
-    """Starts, polls and remembers jobs. Results and errors come back in the GUI's thread."""
+    """Starts and remembers jobs. Results and errors come back in the GUI's thread."""
 
     changed = Signal()
+    _ended = Signal(int)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._jobs: list[_Job] = []
         self._next = 1
+        self._closed = False
+        self._ended.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._timer = QTimer(self)
-        self._timer.setInterval(_POLL_MS)
-        self._timer.timeout.connect(self._poll)
+        self._timer.setInterval(_REFRESH_MS)
+        self._timer.timeout.connect(self.changed)
 
     def start(
         self,
@@ -87,17 +118,16 @@ class Jobs(QObject):
         return tuple(job.shown() for job in reversed(self._jobs))
 
     def is_running(self, number: int) -> bool:
-        return any(job.number == number and job.state == "running" for job in self._jobs)
+        return any(job.number == number for job in self._running())
 
     def cancel(self, number: int) -> None:
         """Ask a job to stop; it ends as cancelled within about a second."""
         for job in self._running():
-            if job.number == number and not job.cancelled:
-                job.cancelled = True
-                if job.call is None:
+            if job.number == number:
+                job.cancelled.set()
+                if job.thread is None:
                     self._finish(job, Cancelled("cancelled"))
-                else:
-                    job.call.cancel()
+        self._fill()
         self.changed.emit()
 
     def cancel_all(self) -> None:
@@ -106,47 +136,55 @@ class Jobs(QObject):
 
     def close(self) -> None:
         """End everything at once; nobody is told."""
+        self._closed = True
         self._timer.stop()
         for job in self._running():
             job.state = "cancelled"
-            if job.call is not None:
-                job.call.kill()
+            job.killed.set()
+        for job in self._jobs:
+            if job.thread is not None:
+                job.thread.join(5.0)
 
     def _running(self) -> list[_Job]:
         return [job for job in self._jobs if job.state == "running"]
 
     def _fill(self) -> None:
         """Start waiting jobs where there is room. Cancelled ones are about to leave and take none."""
-        busy = sum(job.call is not None and not job.cancelled for job in self._running())
+        busy = sum(job.thread is not None and not job.cancelled.is_set() for job in self._running())
         for job in self._running():
             if busy >= AT_ONCE:
                 return
-            if job.call is None:
-                job.call = worker.start(job.target, *job.args, deadline=job.deadline)
+            if job.thread is None:
                 job.begun = time.monotonic()
+                job.progress = (0.0, "")
+                job.thread = Thread(target=self._serve, args=(job,), name=job.title, daemon=True)
+                job.thread.start()
                 busy += 1
 
-    def _poll(self) -> None:
-        for job in self._running():
-            if job.call is not None and job.call.poll():
-                self._take(job, job.call)
+    def _serve(self, job: _Job) -> None:
+        job.run()
+        if not self._closed:
+            self._ended.emit(job.number)
+
+    def _take(self, number: int) -> None:
+        job = next((job for job in self._running() if job.number == number), None)
+        if job is None:
+            return
+        if job.thread is not None:
+            job.thread.join()
+        value, job.value, job.args = job.value, None, ()
+        if job.cancelled.is_set():
+            self._finish(job, Cancelled("cancelled"))
+        elif job.trouble is not None:
+            self._finish(job, job.trouble)
+        else:
+            job.seconds = time.monotonic() - job.begun
+            job.state = "done"
+            job.done(value)
         self._fill()
         if not self._running():
             self._timer.stop()
         self.changed.emit()
-
-    def _take(self, job: _Job, call: worker.Call) -> None:
-        try:
-            value = call.result()
-        except LapstrakeError as error:
-            self._finish(job, error)
-            return
-        if job.cancelled:
-            self._finish(job, Cancelled("cancelled"))
-            return
-        job.seconds = time.monotonic() - job.begun
-        job.state = "done"
-        job.done(value)
 
     @staticmethod
     def _finish(job: _Job, error: LapstrakeError) -> None:

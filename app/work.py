@@ -10,6 +10,7 @@ from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Facts
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.hlo_text.lines import Printed, printed
 
 _KEPT = 4
 _evaluators: dict[tuple[str, MachineSpec], Evaluator] = {}
@@ -43,12 +44,15 @@ def measure(
     return tuple(found)
 
 
-def print_text(module: Module, *, control: Control) -> tuple[str, ...]:
-    """HLO text of a module, by line."""
+def print_text(module: Module, beside: Module | None, *, control: Control) -> Printed:
+    """HLO text of a module, aligned with that of another one if given."""
     from engine.hlo.printing import print_here  # late: only this job needs XLA's printer
 
     control.step(0.1, f"printing {module.name}")
-    return tuple(print_here(module).splitlines())
+    text = print_here(module).splitlines()
+    other = print_here(beside).splitlines() if beside is not None else None
+    control.step(0.5, "comparing" if beside is not None else "looking for definitions")
+    return printed(text, other)
 
 
 def facts_of(module: Module) -> Facts:

@@ -13,6 +13,7 @@ from engine.session.session import Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.hlo_text.lines import Printed
 from views.theme import Theme
 
 
@@ -82,8 +83,11 @@ class Host(Protocol):
         """Have plans measured by jobs, in this order; what is known already is not computed again."""
         ...
 
-    def print_text(self, variant: Variant, arrived: Callable[[Sequence[str] | str], None]) -> None:
-        """Have a variant's module printed as HLO text; `arrived` gets its lines, or why there are none."""
+    def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
+        """Have a variant's module printed as HLO text, aligned with that of another one if given.
+
+        `arrived` gets the text, or why there is none.
+        """
         ...
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from engine.session.lookup import lookup
 from engine.session.session import Session
 from engine.session.variant import Variant
 
@@ -19,7 +20,7 @@ def shown_in(session: Session, key: str) -> frozenset[int]:
         return frozenset(selection.instructions)
     if key != selection.entry:
         return counterparts(home.variant, entry.variant, selection.instructions)
-    there = entry.variant.program.module.instructions
+    there = lookup(entry.variant)
     gone = tuple(i for i in selection.instructions if i not in there)
     return frozenset(i for i in selection.instructions if i in there) | counterparts(entry.variant, entry.variant, gone)
 
@@ -29,7 +30,7 @@ def counterparts(source: Variant, target: Variant, instructions: Iterable[int]) 
     module = source.program.module
     found: set[int] = set()
     made = _made_from(target)
-    there = target.program.module.instructions
+    there = lookup(target)
     for instruction in instructions:
         for origin in module.origins_of(instruction):
             if origin in there and origin not in target.program.module.origins:

@@ -8,6 +8,7 @@ from engine.session.session import TRANSIENT, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.hlo_text.lines import Printed, printed
 from views.ports import Asked, JobState
 from views.theme import LIGHT, Theme
 
@@ -69,8 +70,8 @@ class FakeHost:
         for listener in tuple(self.measured_listeners):
             listener()
 
-    def print_text(self, variant: Variant, arrived: Callable[[Sequence[str] | str], None]) -> None:
-        arrived([f"  %{i.name} = bf16[4,4]{{1,0}} {i.opcode}()" for i in variant.program.module.entry.instructions])
+    def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
+        arrived(printed(_text(variant), _text(beside) if beside is not None else None))
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
         self.measured_listeners.append(listener)
@@ -82,3 +83,7 @@ def host_of(*variants: Variant, active: int = -1, theme: Theme = LIGHT) -> FakeH
     entries = tuple(Entry(chr(65 + n), v.plan, v.machine, name=v.name, variant=v) for n, v in enumerate(variants))
     session = Session(path="step.hlo", entries=entries, active=entries[active].key, base=entries[0].key)
     return FakeHost(Store(session, TRANSIENT), theme)
+
+
+def _text(variant: Variant) -> list[str]:
+    return [f"  %{i.name} = bf16[4,4]{{1,0}} {i.opcode}()" for i in variant.program.module.entry.instructions]

@@ -68,6 +68,47 @@ class Pair:
     equal: bool
 
 
+@dataclass(frozen=True)
+class Side:
+    """A text as it is shown."""
+
+    lines: tuple[str, ...]
+    numbers: tuple[int, ...]
+    """Line numbers from 0; -1 where the line only keeps the place of one on the other side."""
+    where: Mapping[str, int]
+    """Name of each instruction → the row that defines it."""
+    tints: Mapping[int, str]
+    """Rows that differ → ``added``, ``removed`` or ``changed``."""
+    widest: int
+    """Letters in the longest line."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A module's text, and that of another one aligned with it where one was asked for."""
+
+    text: Side
+    beside: Side | None = None
+
+
+def printed(text: Sequence[str], beside: Sequence[str] | None = None) -> Printed:
+    """Texts made ready to be shown: everything that takes time for many lines."""
+    if beside is None:
+        return Printed(_side(text, range(len(text)), {}))
+    rows = side_by_side(beside, text)
+    changed = [(n, row) for n, row in enumerate(rows) if not row.equal]
+    removed = {n: "changed" if r.right >= 0 else "removed" for n, r in changed if r.left >= 0}
+    added = {n: "changed" if r.left >= 0 else "added" for n, r in changed if r.right >= 0}
+    return Printed(
+        _side([text[r.right] if r.right >= 0 else "" for r in rows], [r.right for r in rows], added),
+        _side([beside[r.left] if r.left >= 0 else "" for r in rows], [r.left for r in rows], removed),
+    )
+
+
+def _side(lines: Sequence[str], numbers: Sequence[int], tints: Mapping[int, str]) -> Side:
+    return Side(tuple(lines), tuple(numbers), definitions(lines), tints, max(map(len, lines), default=0))
+
+
 def side_by_side(left: Sequence[str], right: Sequence[str]) -> tuple[Pair, ...]:
     """Two texts aligned. Texts that are too long are set beside each other as they are."""
     if len(left) + len(right) > MOST_DIFFED:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from engine.session import edits
+from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
-from views.hlo_text.lines import Pair, definitions, side_by_side
+from views.hlo_text.lines import Printed
 from views.hlo_text.text_view import TextView
 from views.ports import Host, follow
 from views.theme import GRID
+
+_Asked = tuple[Variant, Variant | None]
+_KEPT = 4
 
 
 class HloPane(QWidget):
@@ -24,13 +28,11 @@ class HloPane(QWidget):
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
-        self._texts: dict[Variant, Sequence[str] | str] = {}
-        self._shown: tuple[Variant | None, Variant | None] = (None, None)
-        self._rows: tuple[Pair, ...] = ()
-        self._where: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
+        self._known: dict[_Asked, Printed | str] = {}
+        self._shown: Printed | str = ""
         self._hit = -1
-        self.left, self.right = TextView(host), TextView(host)
-        self.left.setAccessibleName("HLO text of the base")
+        self.base, self.active = TextView(host), TextView(host)
+        self.base.setAccessibleName("HLO text of the base")
         self.message = QLabel()
         self.message.setMargin(3 * GRID)
         self.message.setWordWrap(True)
@@ -38,9 +40,10 @@ class HloPane(QWidget):
         self.both = QCheckBox("side by side with the base")
         self.both.toggled.connect(lambda _: self.refresh())
         self.search = QLineEdit()
-        self.search.setPlaceholderText("find in the text; Enter for the next")
+        self.search.setPlaceholderText("find in the text")
+        self.search.setToolTip("Enter goes to the next line that contains this")
         self.search.setClearButtonEnabled(True)
-        self.search.setMaximumWidth(80 * GRID)
+        self.search.setFixedWidth(60 * GRID)
         self.search.returnPressed.connect(self.find_next)
         self.title = QLabel()
         line = QHBoxLayout()
@@ -50,18 +53,16 @@ class HloPane(QWidget):
         line.addWidget(self.search)
         texts = QHBoxLayout()
         texts.setSpacing(2)
-        texts.addWidget(self.left)
-        texts.addWidget(self.right)
+        texts.addWidget(self.base)
+        texts.addWidget(self.active)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(line)
         layout.addWidget(self.message)
         layout.addLayout(texts, 1)
-        for view, side in ((self.left, "base"), (self.right, "active")):
-            view.picked.connect(self._picker(side))
-        left, right = self.left.verticalScrollBar(), self.right.verticalScrollBar()
-        left.valueChanged.connect(lambda value: right.setValue(value) if self._rows else None)
-        right.valueChanged.connect(lambda value: left.setValue(value) if self._rows else None)
+        for view, of_base in ((self.base, True), (self.active, False)):
+            view.picked.connect(self._picker(of_base=of_base))
+            view.verticalScrollBar().valueChanged.connect(self._scroll_together)
         follow(self, host.store, self._session_changed)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
@@ -69,8 +70,8 @@ class HloPane(QWidget):
         self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"path"}:
-            self._texts.clear()
+        if "path" in changed:
+            self._known.clear()
         if not self.isVisible():
             return
         if changed & {"entries", "active", "base", "path"}:
@@ -81,93 +82,76 @@ class HloPane(QWidget):
     def refresh(self) -> None:
         """Show the text of what is active now, asking for it if it is not there."""
         session = self._host.store.state
-        active, base = session.active_entry, session.base_entry
-        both = self.both.isChecked() and base is not active
-        sides: tuple[Entry | None, Entry | None] = (base if both else None, active)
-        variants = (sides[0].variant if sides[0] is not None else None, active.variant if active is not None else None)
-        texts = [self._text(v) if v is not None else () for v in variants]
-        trouble = next((t for t in texts if isinstance(t, str)), "")
-        if active is None or active.variant is None:
-            trouble = "Open a module to read its HLO." if active is None else "Waiting for the active variant."
-        self.message.setText(trouble)
-        self.message.setVisible(bool(trouble))
-        self.right.setVisible(not trouble)
-        self.left.setVisible(not trouble and sides[0] is not None)
-        self.title.setText(_title(sides))
-        if trouble or variants == self._shown:
-            self._mark(session)
-            return
-        self._shown = variants
-        left, right = ([] if isinstance(t, str) else t for t in texts)
-        self._lay_out(left, right, both=sides[0] is not None)
+        base, active = self._entries(session)
+        shown = self._text(base, active)
+        if isinstance(shown, str):
+            self.message.setText(shown)
+        elif shown is not self._shown:
+            self.active.set_text(shown.text)
+            self.base.set_text(shown.beside)
+        self._shown = shown
+        there = isinstance(shown, Printed)
+        self.message.setVisible(not there)
+        self.active.setVisible(there)
+        self.base.setVisible(isinstance(shown, Printed) and shown.beside is not None)
+        self.title.setText("   |   ".join(f"{e.key}  {e.title}" for e in (base, active) if e is not None))
         self._mark(session)
 
-    def _text(self, variant: Variant) -> Sequence[str] | str:
-        """Lines, or why there are none (yet)."""
-        known = self._texts.get(variant)
-        if known is not None:
-            return known
-        self._texts[variant] = "Printing …"
-        self._shown = (None, None)
+    def _entries(self, session: Session) -> tuple[Entry | None, Entry | None]:
+        """Base (None where only the active one is shown) and active entry."""
+        base, active = session.base_entry, session.active_entry
+        both = self.both.isChecked() and base is not active and base is not None and base.variant is not None
+        return base if both else None, active
 
-        def arrived(lines: Sequence[str] | str) -> None:
-            self._texts[variant] = lines
-            self.refresh()
+    def _text(self, base: Entry | None, active: Entry | None) -> Printed | str:
+        """The text, or what to say in its place."""
+        if active is None:
+            return "Open a module to read its HLO."
+        if active.variant is None:
+            return active.error or "Waiting for the active variant."
+        asked = (active.variant, base.variant if base is not None else None)
+        if asked not in self._known:
+            while len(self._known) >= _KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[asked] = "Printing …"
+            self._host.print_text(*asked, self._arrival(asked))
+        return self._known[asked]
 
-        self._host.print_text(variant, arrived)
-        return self._texts[variant]
+    def _arrival(self, asked: _Asked) -> Callable[[Printed | str], None]:
+        def arrived(found: Printed | str) -> None:
+            if asked in self._known:
+                self._known[asked] = found
+                self.refresh()
 
-    def _lay_out(self, left: Sequence[str], right: Sequence[str], *, both: bool) -> None:
-        self._rows = side_by_side(left, right) if both else ()
-        if not both:
-            self.left.set_lines(())
-            self.right.set_lines(right)
-            self._where = ({}, definitions(right))
-            return
-        sides = (
-            [left[row.left] if row.left >= 0 else "" for row in self._rows],
-            [right[row.right] if row.right >= 0 else "" for row in self._rows],
-        )
-        changed = [(n, row) for n, row in enumerate(self._rows) if not row.equal]
-        self.left.set_lines(
-            sides[0],
-            {n: "changed" if r.right >= 0 else "removed" for n, r in changed if r.left >= 0},
-            [r.left for r in self._rows],
-        )
-        self.right.set_lines(
-            sides[1],
-            {n: "changed" if r.left >= 0 else "added" for n, r in changed if r.right >= 0},
-            [r.right for r in self._rows],
-        )
-        self._where = (definitions(sides[0]), definitions(sides[1]))
+        return arrived
 
     def _mark(self, session: Session) -> None:
-        for view, where, entry in (
-            (self.left, self._where[0], session.base_entry),
-            (self.right, self._where[1], session.active_entry),
-        ):
+        for view, entry in ((self.base, session.base_entry), (self.active, session.active_entry)):
             if entry is None or entry.variant is None:
                 continue
-            found = entry.variant.program.module.instructions
-            names = (found[i].name for i in shown_in(session, entry.key) if i in found)
-            view.mark(frozenset(where[name] for name in names if name in where), reveal=view is self.right)
+            names = map(lookup(entry.variant).name, shown_in(session, entry.key))
+            rows = frozenset(view.side.where[name] for name in names if name in view.side.where)
+            view.mark(rows, reveal=view is self.active)
 
-    def _picker(self, side: str) -> Callable[[str], None]:
+    def _picker(self, *, of_base: bool) -> Callable[[str], None]:
         def picked(name: str) -> None:
             session = self._host.store.state
-            entry = session.base_entry if side == "base" else session.active_entry
-            if entry is None or entry.variant is None:
-                return
-            found = entry.variant.program.module.by_name.get(name)
-            if found is not None:
-                self._host.store.become("Select", edits.selected(session, entry.key, (found.id,)))
+            entry = session.base_entry if of_base else session.active_entry
+            number = lookup(entry.variant).by_name(name) if entry is not None and entry.variant is not None else None
+            if entry is not None and number is not None:
+                self._host.store.become("Select", edits.selected(session, entry.key, (number,)))
 
         return picked
+
+    def _scroll_together(self, value: int) -> None:
+        if isinstance(self._shown, Printed) and self._shown.beside is not None:
+            self.base.verticalScrollBar().setValue(value)
+            self.active.verticalScrollBar().setValue(value)
 
     def find_next(self) -> None:
         """Go to the next line that contains what is searched."""
         wanted = self.search.text().lower()
-        lines = self.right.lines
+        lines = self.active.side.lines
         if not wanted or not lines:
             return
         order = (*range(self._hit + 1, len(lines)), *range(self._hit + 1))
@@ -175,8 +159,4 @@ class HloPane(QWidget):
         self.title.setText("nothing found" if found is None else f"line {found + 1:,} of {len(lines):,}")
         if found is not None:
             self._hit = found
-            self.right.mark(frozenset({found}))
-
-
-def _title(sides: tuple[Entry | None, Entry | None]) -> str:
-    return "   |   ".join(f"{e.key}  {e.title}" for e in sides if e is not None)
+            self.active.mark(frozenset({found}))

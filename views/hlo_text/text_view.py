@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
-from views.hlo_text.lines import defined, pieces
+from views.hlo_text.lines import Side, defined, pieces
 from views.ports import Host
 from views.theme import GRID, Theme, code_font, colour
 
 _MOST_LETTERS = 2_000
 """Longer lines (constants in full) are cut when drawn."""
+
+
+NOTHING = Side((), (), {}, {}, 0)
 
 
 class TextView(QAbstractScrollArea):
@@ -25,11 +26,8 @@ class TextView(QAbstractScrollArea):
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
-        self.lines: Sequence[str] = ()
+        self.side = NOTHING
         self._marked: frozenset[int] = frozenset()
-        self._tints: dict[int, str] = {}
-        self._numbers: Sequence[int] = ()
-        self._widest = 0
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("HLO text")
@@ -39,18 +37,10 @@ class TextView(QAbstractScrollArea):
     def sizeHint(self) -> QSize:  # noqa: N802
         return QSize(120 * GRID, 50 * GRID)
 
-    def set_lines(
-        self, lines: Sequence[str], tints: dict[int, str] | None = None, numbers: Sequence[int] | None = None
-    ) -> None:
-        """Another text; `tints` gives some lines a background by role (``added``, ``removed``, ``changed``).
-
-        `numbers` are shown beside the lines, from 0; lines with a negative one stand for none.
-        """
-        self.lines = lines
-        self._numbers = numbers if numbers is not None else range(len(lines))
-        self._tints = tints or {}
+    def set_text(self, side: Side | None) -> None:
+        """Another text, or none."""
+        self.side = side or NOTHING
         self._marked = frozenset()
-        self._widest = max((min(len(line), _MOST_LETTERS) for line in lines), default=0)
         self._scroll_range()
         self.viewport().update()
 
@@ -70,15 +60,20 @@ class TextView(QAbstractScrollArea):
         page = max(1, self.viewport().height() // self._line_height())
         vertical = self.verticalScrollBar()
         vertical.setPageStep(page)
-        vertical.setRange(0, max(0, len(self.lines) - page + 1))
+        vertical.setRange(0, max(0, len(self.side.lines) - page + 1))
         letter = QFontMetricsF(code_font()).horizontalAdvance("0")
         horizontal = self.horizontalScrollBar()
         horizontal.setPageStep(self.viewport().width())
         horizontal.setSingleStep(round(4 * letter))
-        horizontal.setRange(0, max(0, round(self._widest * letter) + self._gutter() - self.viewport().width() + 40))
+        horizontal.setRange(
+            0,
+            max(
+                0, round(min(self.side.widest, _MOST_LETTERS) * letter) + self._gutter() - self.viewport().width() + 40
+            ),
+        )
 
     def _gutter(self) -> int:
-        return round(QFontMetricsF(code_font()).horizontalAdvance("0") * (len(str(len(self.lines))) + 2))
+        return round(QFontMetricsF(code_font()).horizontalAdvance("0") * (len(str(len(self.side.lines))) + 2))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         self._scroll_range()
@@ -97,17 +92,17 @@ class TextView(QAbstractScrollArea):
         metrics = QFontMetricsF(code_font())
         height, gutter, width = self._line_height(), self._gutter(), self.viewport().width()
         first = self.verticalScrollBar().value()
-        last = min(len(self.lines), first + self.viewport().height() // height + 1)
+        last = min(len(self.side.lines), first + self.viewport().height() // height + 1)
         for number in range(first, last):
             y = (number - first) * height
-            tint = self._tints.get(number)
+            tint = self.side.tints.get(number)
             if tint is not None:
                 painter.fillRect(gutter, y, width, height, colour(getattr(theme, tint), 40))
             if number in self._marked:
                 painter.fillRect(0, y, width, height, colour(theme.band))
                 painter.fillRect(0, y, 3, height, colour(theme.focus))
             x = gutter - float(self.horizontalScrollBar().value())
-            for piece in pieces(self.lines[number][:_MOST_LETTERS]):
+            for piece in pieces(self.side.lines[number][:_MOST_LETTERS]):
                 advance = metrics.horizontalAdvance(piece.text)
                 if x + advance > gutter and x < width:
                     painter.setPen(colour(_colour_of(theme, piece.kind)))
@@ -119,16 +114,16 @@ class TextView(QAbstractScrollArea):
                 x += advance
             painter.fillRect(0, y, gutter - GRID, height, colour(theme.band if number in self._marked else theme.base))
             painter.setPen(colour(theme.muted))
-            if self._numbers[number] >= 0:
+            if self.side.numbers[number] >= 0:
                 place = QRectF(0, y, gutter - 2 * GRID, height)
                 side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-                painter.drawText(place, side, str(self._numbers[number] + 1))
+                painter.drawText(place, side, str(self.side.numbers[number] + 1))
         painter.end()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         number = self.verticalScrollBar().value() + int(event.position().y() // self._line_height())
-        if 0 <= number < len(self.lines):
-            name = defined(self.lines[number])
+        if 0 <= number < len(self.side.lines):
+            name = defined(self.side.lines[number])
             if name:
                 self.picked.emit(name)
 
@@ -139,8 +134,8 @@ class TextView(QAbstractScrollArea):
             Qt.Key.Key_Up: -1,
             Qt.Key.Key_PageDown: bar.pageStep(),
             Qt.Key.Key_PageUp: -bar.pageStep(),
-            Qt.Key.Key_Home: -len(self.lines),
-            Qt.Key.Key_End: len(self.lines),
+            Qt.Key.Key_Home: -len(self.side.lines),
+            Qt.Key.Key_End: len(self.side.lines),
         }
         step = moves.get(Qt.Key(event.key()))
         if step is None:

@@ -11,6 +11,7 @@ from engine.cost.costs import Origin
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
 from engine.passes.candidate import Candidate
+from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
@@ -61,7 +62,7 @@ def selected_instruction(session: Session) -> tuple[Variant, HloInstructionProto
     entries = [session.entry(selection.entry), session.active_entry, session.base_entry, *session.entries]
     for entry in entries:
         if entry is not None and entry.variant is not None:
-            found = entry.variant.program.module.instructions.get(wanted)
+            found = lookup(entry.variant).proto(wanted)
             if found is not None:
                 return entry.variant, found
     return None
@@ -143,13 +144,13 @@ def candidate_of(session: Session, instruction: HloInstructionProto) -> Candidat
 
 def links_of(variant: Variant, instruction: HloInstructionProto, *, users: bool) -> Sequence[Link]:
     """Operands or users, as they stand in the module."""
-    instructions = variant.program.module.instructions
+    there = lookup(variant)
     if not users:
         ids = list(dict.fromkeys(instruction.operand_ids))
     else:
         place = graph_of(variant, instruction.id)
         ids = [int(place[0].ids[n]) for n in place[0].users.of(place[1])] if place is not None else []
-    return [Link(i, instructions[i].name) for i in ids if i in instructions]
+    return [Link(i, there.name(i)) for i in ids if i in there]
 
 
 def shape_text(instruction: HloInstructionProto) -> str:
@@ -176,8 +177,7 @@ def _sentence(variant: Variant, ids: frozenset[int], waited: int) -> str:
     )
     longest = int(gaps[np.argmax(timeline.duration[gaps])])
     start, stop = int(timeline.start[longest]), int(timeline.start[longest] + timeline.duration[longest])
-    waiter = variant.program.module.instructions.get(int(timeline.instruction[longest]))
-    name = waiter.name if waiter is not None else "the next instruction"
+    name = lookup(variant).name(int(timeline.instruction[longest])) or "the next instruction"
     rows = rows_of(timeline, (int(timeline.waits_for[longest]),))
     rows = rows[(timeline.category[rows] != Category.EXPOSED) & (timeline.start[rows] < stop)]
     text = f"compute waits {time_text(waited)} in all; longest before {name}"

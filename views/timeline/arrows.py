@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from engine.ir.graph import Csr, Graph
+from engine.session.lookup import lookup
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.timeline.scene import rows_of
@@ -15,15 +16,9 @@ MOST = 64
 """No more arrows than this are drawn for one selection."""
 
 
-@lru_cache(maxsize=256)
 def graph_of(variant: Variant, instruction: int) -> tuple[Graph, int] | None:
     """The graph that holds an instruction, and its node number; None for instructions that are not scheduled."""
-    computation = variant.program.module.computation_of.get(instruction)
-    graph = variant.program.graphs.get(computation) if computation is not None else None
-    if graph is None:
-        return None
-    found = np.flatnonzero(graph.ids == instruction)
-    return (graph, int(found[0])) if len(found) else None
+    return lookup(variant).place(instruction)
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from engine.session.lookup import lookup
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
@@ -42,7 +43,7 @@ def _lines(variant: Variant, row: int) -> Iterator[str]:
         yield f"{duration}, from {start}"
         return
     yield name or WORDS[category]
-    proto = variant.program.module.instructions.get(int(timeline.instruction[row]))
+    proto = lookup(variant).proto(int(timeline.instruction[row]))
     opcode = f"{proto.opcode} · " if proto is not None and proto.opcode != name else ""
     yield f"{opcode}{WORDS[category]}"
     yield f"{duration}, from {start}"

@@ -11,6 +11,7 @@ from PySide6.QtCore import QRect
 from PySide6.QtGui import QFont, QFontMetrics
 
 from engine.ir.graph import Ints
+from engine.session.lookup import lookup
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Timeline
@@ -67,11 +68,9 @@ def positions_of(timeline: Timeline) -> Positions:
     return lambda rows: (timeline.start[rows], timeline.duration[rows])
 
 
-@lru_cache(maxsize=200_000)
 def instruction_name(variant: Variant, instruction: int) -> str:
     """Name of an instruction, empty where the slice stands for none."""
-    found = variant.program.module.instructions.get(instruction)
-    return found.name if found is not None else ""
+    return lookup(variant).name(instruction)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.ir.graph import Ints
+from engine.session.lookup import lookup
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.timeline.scene import rows_of
@@ -35,11 +36,11 @@ def search(variant: Variant, text: str) -> Found:
         return Found(np.empty(0, np.int64), np.empty(0, np.int64), 0)
     matches = _matcher(wanted)
     timeline = variant.timeline
-    instructions = variant.program.module.instructions
+    there = lookup(variant)
     chosen = tuple(
         number
         for number in np.unique(timeline.instruction).tolist()
-        if (found := instructions.get(number)) is not None
+        if (found := there.proto(number)) is not None
         and (matches(found.name) or matches(found.opcode) or matches(found.metadata.op_name))
     )
     rows = rows_of(timeline, chosen)
