@@ -224,7 +224,7 @@ class Backwards:
             state.flying[TOTAL] += 1
             if self._freed_at > self._pushed[node]:
                 self._waited[node] = self._freed_by
-            ready_at[instance.partner[node]] = now + instance.latency[node]
+            ready_at[instance.partner[node]] = now + instance.duration[node] + instance.latency[node]
             if self.flights is not None:
                 self._share(now, opened=node)
         elif self._holders and node in instance.held:

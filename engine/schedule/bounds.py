@@ -24,7 +24,7 @@ def ends(instance: Instance) -> list[int]:
         begin = max([end[p] for p in before], default=0)
         if instance.role[node] == DONE:
             start = instance.partner[node]
-            begin = max(begin, end[start] - instance.duration[start] + instance.latency[node])
+            begin = max(begin, end[start] + instance.latency[node])
         end[node] = begin + instance.duration[node]
     return end
 

@@ -54,7 +54,7 @@ class Evaluator:
             times.append(now)
             counts.append(tuple(flying))
             if part == START:
-                departs[node] = now
+                departs[node] = now + duration[node]
                 for k, key in enumerate(keys):
                     if key == TOTAL or key == kind[node]:
                         flying[k] += 1

@@ -87,7 +87,8 @@ def _solve(instance: Instance, start: Order, bound: int, seconds: float, workers
             model.add(begin[node] >= begin[p] + length[p])
         if instance.role[node] == DONE:
             lag = instance.latency[node] // unit * scale
-            model.add(begin[node] >= begin[instance.partner[node]] + lag)
+            sender = instance.partner[node]
+            model.add(begin[node] >= begin[sender] + length[sender] + lag)
     for node in instance.parameters:
         model.add(begin[node] < len(instance.parameters))
     _limit_flights(model, instance, begin, length, horizon)

@@ -105,7 +105,7 @@ def forward_order(instance: Instance, given: list[int]) -> list[int] | None:
             flying[kind[node]] += 1
             flying[TOTAL] += 1
             done = partner[node]
-            arrival[done] = now + instance.latency[done]
+            arrival[done] = now + instance.duration[node] + instance.latency[done]
         elif role[node] == DONE:
             flying[kind[node]] -= 1
             flying[TOTAL] -= 1

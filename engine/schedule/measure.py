@@ -1,7 +1,7 @@
 """What an order comes to: makespan, in flight, peak memory, and whether it keeps the rules.
 
-Times agree with `engine.simulate` where transfers share nothing: one in-order compute stream, a transfer begins when
-its start is reached, a done waits for its end.
+Times agree with `engine.simulate` where transfers share nothing: one in-order compute stream, a transfer begins at the
+end of its start, a done waits for the end of the transfer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def makespan(instance: Instance, order: Sequence[int]) -> int:
     for node in order:
         part = role[node]
         if part == START:
-            depart[node] = now
+            depart[node] = now + duration[node]
         elif part == DONE:
             arrival = depart[partner[node]] + latency[node]
             if arrival > now:
@@ -43,7 +43,7 @@ def begin_times(instance: Instance, order: Sequence[int]) -> tuple[list[int], li
         begin[node] = now
         if role[node] == DONE:
             start = partner[node]
-            wait[node] = max(0, begin[start] + latency[node] - now)
+            wait[node] = max(0, begin[start] + duration[start] + latency[node] - now)
         now += wait[node] + duration[node]
     return begin, wait
 

@@ -101,7 +101,7 @@ class _Walk:
         self._order.append(node)
         if instance.role[node] == START:
             done = instance.partner[node]
-            self._in_flight[done] = self._now + instance.latency[done]
+            self._in_flight[done] = self._now + instance.duration[node] + instance.latency[done]
             self._fly(node, 1)
         elif instance.role[node] == DONE:
             self._now = max(self._now, self._in_flight.pop(node))

@@ -108,7 +108,7 @@ class Sequencing:
                 waiting += 1
                 flying[kind[node]] += 1
                 flying[TOTAL] += 1
-                arrival[partner[node]] = now + instance.latency[partner[node]]
+                arrival[partner[node]] = now + instance.duration[node] + instance.latency[partner[node]]
             elif role[node] == DONE:
                 flying[kind[node]] -= 1
                 flying[TOTAL] -= 1

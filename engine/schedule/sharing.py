@@ -79,8 +79,8 @@ def shared_makespan(instance: Instance, order: Sequence[int], loads: Loads) -> i
     now = 0
     for node in order:
         if role[node] == START:
-            _land(flights, now)
-            flights.open(node, now)
+            _land(flights, now + duration[node])
+            flights.open(node, now + duration[node])
         elif role[node] == DONE:
             _land(flights, now)
             now = flights.finish(partner[node], now)

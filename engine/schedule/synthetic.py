@@ -64,20 +64,38 @@ class Sketch:
         return len(self.operands) - 1
 
     def send(
-        self, operands: Sequence[int], transfer: int, *, size: int = 1, kind: Kind = Kind.PERMUTE, group: int = -1
+        self,
+        operands: Sequence[int],
+        transfer: int,
+        *,
+        compute: int = 0,
+        size: int = 1,
+        kind: Kind = Kind.PERMUTE,
+        group: int = -1,
     ) -> tuple[int, int]:
         """A start and its done."""
         start = self.add(
-            operands, opcode="collective-permute-start", kind=kind, transfer=transfer, size=size, group=group
+            operands,
+            opcode="collective-permute-start",
+            compute=compute,
+            kind=kind,
+            transfer=transfer,
+            size=size,
+            group=group,
         )
         return start, self.finish(start)
 
-    def finish(self, start: int, controls: Sequence[int] = ()) -> int:
+    def finish(self, start: int, controls: Sequence[int] = (), *, compute: int = 0) -> int:
         """The done of `start`."""
         done = self.add(
-            [start], opcode="collective-permute-done", kind=self.kind[start], size=0, controls=controls,
+            [start],
+            opcode="collective-permute-done",
+            compute=compute,
+            kind=self.kind[start],
+            size=0,
+            controls=controls,
             group=self.group[start],
-        )  # fmt: skip
+        )
         self.partner[start], self.partner[done] = done, start
         return done
 

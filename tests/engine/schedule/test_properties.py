@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.chips.budget import Budget, Kind
+from engine.errors import UnsupportedError
 from engine.schedule.bounds import lower_bound
 from engine.schedule.errors import Infeasible
 from engine.schedule.instance import Instance
 from engine.schedule.measure import broken_rule, in_flight, makespan, peak_memory
-from engine.schedule.problem import Problem
+from engine.schedule.problem import Order, Problem
 from engine.schedule.registry import parse_scheduler
 from engine.schedule.solving import solve
 from engine.schedule.synthetic import Sketch
@@ -28,7 +29,7 @@ SCHEDULERS = (
     "bottom-up{aggressive=on,release_starts=on,late_starts=on}",
     "top-down",
     "top-down{rebalance=off}",
-
+    "improve{seconds=0.01}",
 )
 
 
@@ -49,13 +50,18 @@ def sketch_of(seed: int, count: int) -> Sketch:
         elif draw < 0.35:
             kind = rng.choice((Kind.PERMUTE, Kind.PERMUTE, Kind.ALL_GATHER))
             start = sketch.add(
-                operands, opcode="collective-permute-start", kind=kind, transfer=rng.randint(0, 9), size=size,
+                operands,
+                opcode="collective-permute-start",
+                kind=kind,
+                transfer=rng.randint(0, 9),
+                size=size,
+                compute=rng.choice((0, 0, 1)),
                 controls=controls,
-            )  # fmt: skip
+            )
             open_starts.append(start)
         elif draw < 0.6 and open_starts:
             start = open_starts.pop(rng.randrange(len(open_starts)))
-            values.append(sketch.finish(start, controls=controls))
+            values.append(sketch.finish(start, controls=controls, compute=rng.choice((0, 0, 1))))
         elif draw < 0.7:
             values.append(sketch.add(operands, opcode="all-reduce", kind=Kind.ALL_REDUCE, transfer=rng.randint(1, 9)))
         elif draw < 0.78:
@@ -67,6 +73,14 @@ def sketch_of(seed: int, count: int) -> Sketch:
     used = {o for operands in sketch.operands for o in operands}
     sketch.add([k for k in values if k not in used], opcode="tuple", size=0)
     return sketch
+
+
+def attempt(problem: Problem, text: str) -> Order | Infeasible:
+    """The order that a scheduler finds, or its refusal."""
+    try:
+        return solve(problem, parse_scheduler(text))
+    except Infeasible as refusal:
+        return refusal
 
 
 budgets = st.one_of(
@@ -83,23 +97,23 @@ budgets = st.one_of(
 @pytest.mark.parametrize("text", SCHEDULERS)
 def test_a_schedule_is_valid_or_refused(text: str, seed: int, count: int, budget: Budget, cap: int | None) -> None:
     problem = sketch_of(seed, count).problem(budget, memory_cap=cap)
-    scheduler = parse_scheduler(text)
-    try:
-        order = solve(problem, scheduler)
-    except Infeasible as refusal:
-        if refusal.smallest_budget is not None:
-            relaxed = sketch_of(seed, count).problem(Budget.parse(refusal.smallest_budget))
+    order = attempt(problem, text)
+    if isinstance(order, Infeasible):
+        if order.smallest_budget is not None:
+            relaxed = sketch_of(seed, count).problem(Budget.parse(order.smallest_budget))
         else:
-            assert refusal.least_peak is not None
+            assert order.least_peak is not None
             assert cap is not None
-            assert refusal.least_peak > cap
-            relaxed = sketch_of(seed, count).problem(budget, memory_cap=refusal.least_peak)
-        assert broken_rule(relaxed, solve(relaxed, scheduler).nodes) is None
+            assert order.least_peak > cap
+            relaxed = sketch_of(seed, count).problem(budget, memory_cap=order.least_peak)
+        found = attempt(relaxed, text)
+        assert isinstance(found, Order)
+        assert broken_rule(relaxed, found.nodes) is None
         return
     assert broken_rule(problem, order.nodes) is None
     assert makespan(Instance.of(problem), order.nodes.tolist()) >= lower_bound(problem)
     if not text.startswith("improve"):
-        again = solve(problem, scheduler)
+        again = solve(problem, parse_scheduler(text))
         assert np.array_equal(order.nodes, again.nodes)
     if order.decisions is not None:
         decisions = order.decisions
@@ -127,24 +141,19 @@ def all_orders(problem: Problem) -> list[list[int]]:
     return found
 
 
-def in_budget(problem: Problem, order: list[int]) -> bool:
-    return broken_rule(problem, np.array(order, np.int64)) is None
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 8), st.integers(1, 2), st.sampled_from((None, 3, 6)))
 def test_refusals_are_right_by_brute_force(seed: int, count: int, total: int, cap: int | None) -> None:
     problem = sketch_of(seed, count).problem(Budget(total), memory_cap=cap)
     orders = [np.array(o, np.int64) for o in all_orders(problem)]
     within = [o for o in orders if int(in_flight(problem, o)[1].max(initial=0)) <= total]
-    try:
-        order = solve(problem, parse_scheduler("bottom-up"))
-    except Infeasible as refusal:
-        if not within:
-            smallest = min(int(in_flight(problem, o)[1].max(initial=0)) for o in orders)
-            assert refusal.smallest_budget == str(smallest)
+    order = attempt(problem, "bottom-up")
+    if isinstance(order, Infeasible):
+        if within:
+            assert order.least_peak == min(peak_memory(problem, o) for o in within)
         else:
-            assert refusal.least_peak == min(peak_memory(problem, o) for o in within)
+            smallest = min(int(in_flight(problem, o)[1].max(initial=0)) for o in orders)
+            assert order.smallest_budget == str(smallest)
         return
     assert any(np.array_equal(order.nodes, o) for o in orders)
     fastest = min(makespan(Instance.of(problem), o.tolist()) for o in within)
@@ -153,7 +162,7 @@ def test_refusals_are_right_by_brute_force(seed: int, count: int, total: int, ca
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(6, 30), budgets)
-@pytest.mark.parametrize("text", ["memory", "bottom-up", "top-down"])
+@pytest.mark.parametrize("text", ["memory", "bottom-up", "top-down", "improve{seconds=0.01}"])
 def test_groups_stay_together(text: str, seed: int, count: int, budget: Budget) -> None:
     sketch = sketch_of(seed, count)
     rng = random.Random(seed)
@@ -167,14 +176,30 @@ def test_groups_stay_together(text: str, seed: int, count: int, budget: Budget) 
         if opcode == "parameter":
             sketch.group[node] = -1
     problem = sketch.problem(budget)
-    from engine.errors import LapstrakeError
-
     try:
-        order = solve(problem, parse_scheduler(text))
-    except LapstrakeError as refusal:
-        assert "kept together" in str(refusal) or isinstance(refusal, Infeasible)
+        order = attempt(problem, text)
+    except UnsupportedError as refusal:
+        refused = str(refusal)
+    else:
+        assert isinstance(order, Infeasible) or broken_rule(problem, order.nodes) is None
         return
-    assert broken_rule(problem, order.nodes) is None
+    assert "cannot be kept together" in refused
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 8), st.integers(1, 2), st.sampled_from((None, 6, 12)))
+def test_exact_is_exact(seed: int, count: int, total: int, cap: int | None) -> None:
+    pytest.importorskip("ortools")
+    problem = sketch_of(seed, count).problem(Budget(total), memory_cap=cap)
+    valid = [o for o in all_orders(problem) if broken_rule(problem, np.array(o, np.int64)) is None]
+    scheduler = parse_scheduler("exact{seconds=4,workers=1}")
+    if not valid:
+        with pytest.raises(Infeasible):
+            solve(problem, scheduler)
+        return
+    order = solve(problem, scheduler)
+    fastest = min(makespan(Instance.of(problem), o) for o in valid)
+    assert makespan(Instance.of(problem), order.nodes.tolist()) == fastest == order.bound
 
 
 def test_the_brute_force_knows_every_order() -> None:
