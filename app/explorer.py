@@ -31,6 +31,7 @@ from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
+from views.guide import Guide
 from views.hlo_text.lines import Printed
 from views.hlo_text.pane import HloPane
 from views.key_sheet import KeySheet
@@ -40,6 +41,7 @@ from views.pictures import save_picture
 from views.plan.plan_line import MOST_IN_FLIGHT
 from views.ports import Asked, JobState
 from views.theme import DARK, Theme, chosen_theme, palette_of
+from views.timeline.table import TablePane
 
 SAMPLE = "mlp_fig3.hlo"
 _FILTER = "HLO (*.hlo *.txt *.pb *.hlo.pb *.mlir *.mlirbc *.gz *.lapstrake);;All files (*)"
@@ -66,7 +68,14 @@ class Explorer(QObject):
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         QApplication.setPalette(palette_of(self._theme))
         self.window: MainWindow = MainWindow(self)
-        self.window.add_bottom([("Compare", ComparePane(self)), ("Budget", BudgetPane(self)), ("HLO", HloPane(self))])
+        self.window.add_bottom(
+            [
+                ("Compare", ComparePane(self)),
+                ("Budget", BudgetPane(self)),
+                ("HLO", HloPane(self)),
+                ("Table", TablePane(self)),
+            ]
+        )
         self.actions: Mapping[str, QAction] = menus.install(self)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()
@@ -138,8 +147,8 @@ class Explorer(QObject):
         geometry = self.settings.geometry
         if geometry is not None:
             self.window.restoreGeometry(geometry)
-        self.window.arrange(self.settings.layout)
         self.window.show()
+        self.window.arrange(self.settings.layout)
 
     def warm(self) -> None:
         """Start a worker before the first job asks for one."""
@@ -292,7 +301,8 @@ class Explorer(QObject):
         KeySheet(groups, self.window).show()
 
     def show_guide(self) -> None:
-        raise NotImplementedError
+        self.settings.guided = True
+        Guide(self, self.window).show()
 
     def show_about(self) -> None:
         box = QMessageBox(self.window)

@@ -20,6 +20,8 @@ def run(path: str | None, settings: Settings | None = None) -> int:
     explorer.show()
     if path is not None:
         explorer.documents.open(path)
+    elif not explorer.settings.guided:
+        explorer.show_guide()
     # The first job should not wait for a process to start and import.
     QTimer.singleShot(0, explorer.warm)
     code = application.exec()

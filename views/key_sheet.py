@@ -41,11 +41,13 @@ class KeySheet(QDialog):
 
 
 def _html(groups: Mapping[str, Sequence[tuple[str, str]]]) -> str:
-    columns = ["", ""]
-    for number, (title, rows) in enumerate(groups.items()):
+    columns, lengths = ["", ""], [0, 0]
+    for title, rows in groups.items():
+        shorter = lengths.index(min(lengths))
+        lengths[shorter] += len(rows) + 2
         lines = "".join(
             f"<tr><td style='padding:1px 16px 1px 0'>{escape(what)}</td><td><b>{escape(keys)}</b></td></tr>"
             for what, keys in rows
         )
-        columns[number % 2] += f"<h4>{escape(title)}</h4><table>{lines}</table>"
+        columns[shorter] += f"<h4>{escape(title)}</h4><table>{lines}</table>"
     return f"<table width='100%'><tr><td valign=top>{columns[0]}</td><td valign=top>{columns[1]}</td></tr></table>"

@@ -236,7 +236,7 @@ class _TwoLines(QStyledItemDelegate):
         room = top.adjusted(5 * GRID, 0, -width, 0)
         text = painter.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, text)
-        painter.setPen(colour(theme.gain if gain.startswith("+") else theme.muted))
+        painter.setPen(colour(theme.gain if gain.startswith("+") and mark != Verdict.LEFT else theme.muted))
         painter.drawText(top, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, gain)
         painter.setFont(axis_font())
         painter.setPen(colour(theme.warning if override else theme.muted))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import (
+    QAccessible,
     QFontMetrics,
     QKeyEvent,
     QMouseEvent,
@@ -25,6 +26,7 @@ from engine.session.session import Session
 from engine.timeline.timeline import Category
 from views.ports import Host, follow, running
 from views.theme import GRID, axis_font, motion_allowed, text_font
+from views.timeline.accessible import description_of
 from views.timeline.arrows import neighbours
 from views.timeline.axis import TimeRange, Window
 from views.timeline.bands import bands_of
@@ -146,6 +148,8 @@ class TimelineView(QAbstractScrollArea):
             self._restack(session)
         if changed & {"selection"}:
             self._anchor_selection(session)
+        if QAccessible.isActive():
+            self.setAccessibleDescription(description_of(session))
         self.redraw()
 
     def _restack(self, session: Session) -> None:

@@ -1,0 +1,52 @@
+"""What the timelines tell the platform's accessibility interface: the visible headers and what is selected."""
+
+from __future__ import annotations
+
+from engine.session.matching import shown_in
+from engine.session.session import Session
+from views.inspector.facts import exposed_by
+from views.quantities import bytes_text, gain_text, time_text
+from views.timeline.scene import rows_of
+
+
+def description_of(session: Session) -> str:
+    """The stack in words: one sentence a variant, then the selection."""
+    if not session.entries:
+        return "No module is open."
+    sentences = [_variant(session, key) for key in (entry.key for entry in session.entries)]
+    if session.selection:
+        sentences.append(_selection(session))
+    return " ".join(sentences)
+
+
+def _variant(session: Session, key: str) -> str:
+    entry = session.entry(key)
+    assert entry is not None
+    active = ", active" if key == session.active else ""
+    if entry.error:
+        return f"{key}, {entry.title}{active}: failed, {entry.error}."
+    if entry.variant is None:
+        return f"{key}, {entry.title}{active}: not there yet."
+    metrics = entry.variant.metrics
+    base = session.base_entry
+    gain = ""
+    if base is not None and base.variant is not None and base is not entry:
+        gain = f", {gain_text(base.variant.metrics.makespan, metrics.makespan)} against {base.key}"
+    return (
+        f"{key}, {entry.title}{active}: {time_text(metrics.makespan)}, {time_text(metrics.exposed)} exposed, "
+        f"peak memory {bytes_text(metrics.peak_memory)}{gain}."
+    )
+
+
+def _selection(session: Session) -> str:
+    entry = session.active_entry
+    if entry is None or entry.variant is None:
+        return ""
+    ids = shown_in(session, entry.key)
+    rows = rows_of(entry.variant.timeline, ids)
+    if not len(rows):
+        return f"The selection does not run in {entry.key}."
+    start = int(entry.variant.timeline.start[rows].min())
+    waits = exposed_by(entry.variant, ids)
+    exposed = f", compute waits {time_text(waits)} for it" if waits else ""
+    return f"Selected in {entry.key}: {len(rows)} slices from {time_text(start)}{exposed}."
