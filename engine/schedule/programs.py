@@ -21,7 +21,7 @@ from engine.schedule.problem import Loads, Order, Problem, Schedule, Scheduler
 from engine.schedule.solving import solve
 from engine.simulate.plan import call_makespan, callers
 from engine.simulate.run import ComputationRun
-from engine.simulate.simulator import simulate_computation
+from engine.simulate.simulator import DEFAULT, SimulationOptions, simulate_computation
 
 
 def schedule_program(
@@ -30,9 +30,12 @@ def schedule_program(
     budget: Budget,
     *,
     memory_cap: int | None = None,
+    sharing: bool = True,
     control: Control = QUIET,
 ) -> Schedule:
     """Order every computation of `program`.
+
+    `sharing` says whether transfers share links and memory bandwidth in the simulator that will judge the schedule.
 
     Callees come first: a caller sees how long they take, what they hold in flight and the memory they need. Raises
     Infeasible when no order fits the budget or the cap (bytes of the whole program at any moment).
@@ -41,7 +44,7 @@ def schedule_program(
     if memory_cap is not None and not isinstance(scheduler, AsLoaded):
         caps = _shares(program, budget, memory_cap, control.part(0.0, 0.2))
         control = control.part(0.2, 1.0)
-    scheduling = _Scheduling(program, scheduler, budget, caps)
+    scheduling = _Scheduling(program, scheduler, budget, caps, SimulationOptions(sharing=sharing))
     for position, computation in enumerate(program.graphs):
         part = control.part(position / len(program.graphs), (position + 1) / len(program.graphs))
         scheduling.schedule(computation, part)
@@ -92,6 +95,7 @@ class _Scheduling:
     budget: Budget
     caps: Mapping[int, int]
     """Bytes that a computation and its callees may take, by computation."""
+    simulation: SimulationOptions = DEFAULT
     orders: dict[int, Order] = field(default_factory=dict)
     runs: dict[int, ComputationRun] = field(default_factory=dict)
     known: dict[bytes, Order] = field(default_factory=dict)
@@ -108,13 +112,18 @@ class _Scheduling:
 
     def _order(self, computation: int, budget: Budget, control: Control) -> None:
         problem = problem_of(self.program, computation, self.runs, budget, self.caps.get(computation))
+        if not self.simulation.sharing:
+            problem = replace(problem, loads=None)
         key = _digest(problem)
         order = self.known.get(key)
         if order is None:
             problem = replace(problem, effort=self.efforts[computation], simulated=self._simulated(computation))
             self.known[key] = order = solve(problem, self.scheduler, control)
         self.orders[computation] = order
-        self.runs[computation] = simulate_computation(self.program, computation, order, self.runs)
+        self.runs[computation] = self._simulate(computation, order)
+
+    def _simulate(self, computation: int, order: Order) -> ComputationRun:
+        return simulate_computation(self.program, computation, order, self.runs, self.simulation)
 
     @cached_property
     def efforts(self) -> Mapping[int, float]:
@@ -128,7 +137,7 @@ class _Scheduling:
         """Makespan of an order of `computation` in the simulator."""
 
         def makespan(nodes: Ints) -> int:
-            return simulate_computation(self.program, computation, Order(nodes), self.runs).makespan
+            return self._simulate(computation, Order(nodes)).makespan
 
         return makespan
 
