@@ -1,4 +1,4 @@
-"""`lapstrake export`: the transformed module as files that XLA and jobs read."""
+"""`lapstrake export`: the transformed module, its schedule, costs or timeline as files that other programs read."""
 
 from __future__ import annotations
 
@@ -8,31 +8,50 @@ from argparse import Namespace
 from app.cli import loading
 from app.cli.console import note, progress
 from app.cli.main import DONE
+from engine.control import Control
 from engine.errors import UsageError
+from engine.export.costs_text import costs_text
 from engine.export.hlo import export_bytes
+from engine.export.perfetto import trace_bytes
+from engine.export.schedule_text import schedule_text
 from engine.export.writing import write_atomically
+from engine.session.evaluation import Evaluator
+from engine.simulate.simulator import simulate_computations
+
+_BINARY = ("pb", "perfetto")
 
 
 def run(arguments: Namespace) -> int:
     """Write the module after the plan's passes, in the plan's order when a scheduler is named."""
-    plan = loading.plan_or_best(arguments)
+    if arguments.output == "-" and arguments.to in _BINARY and sys.stdout.isatty():
+        raise UsageError(f"--to {arguments.to} is binary: name a file with -o, or send standard output to one")
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.2))
-        evaluator = loading.evaluator(module, arguments)
-        if arguments.scheduler is None:
-            result = evaluator.transform(plan, control.part(0.2, 0.8))
-            made, schedule, notes = result.module, None, result.notes
-        else:
-            variant = evaluator.evaluate(plan, control=control.part(0.2, 0.8))
-            made, schedule, notes = variant.program.module, variant.schedule, variant.notes
-        control.step(0.8, "writing")
-        content = export_bytes(made, arguments.to, schedule)
+        content, notes = _content(loading.evaluator(module, arguments), arguments, control.part(0.2, 1.0))
     for text in notes:
         note(arguments, f"note: {text}")
-    if arguments.output != "-":
+    if arguments.output == "-":
+        sys.stdout.buffer.write(content)
+    else:
         write_atomically(arguments.output, content)
-        return DONE
-    if arguments.to != "hlo" and sys.stdout.isatty():
-        raise UsageError(f"--to {arguments.to} is binary: name a file with -o, or send standard output to one")
-    sys.stdout.buffer.write(content)
     return DONE
+
+
+def _content(evaluator: Evaluator, arguments: Namespace, control: Control) -> tuple[bytes, tuple[str, ...]]:
+    plan = loading.plan_or_best(arguments)
+    if arguments.to in ("hlo", "pb", "stablehlo") and arguments.scheduler is None:
+        result = evaluator.transform(plan, control.part(0.0, 0.8))
+        return export_bytes(result.module, arguments.to, control=control.part(0.8, 1.0)), result.notes
+    variant = evaluator.evaluate(plan, control=control.part(0.0, 0.8))
+    program = variant.program
+    match arguments.to:
+        case "perfetto":
+            content = trace_bytes(variant.timeline, program.module, f"{evaluator.module.name}: {variant.name}")
+        case "schedule":
+            runs = simulate_computations(program, variant.schedule)
+            content = schedule_text(program.module, runs).encode()
+        case "costs":
+            content = costs_text(program).encode()
+        case to:
+            content = export_bytes(program.module, to, variant.schedule, control=control.part(0.8, 1.0))
+    return content, variant.notes

@@ -24,10 +24,11 @@ def load(path: str, control: Control) -> Module:
 def evaluator(module: Module, arguments: Namespace) -> Evaluator:
     """An evaluator of `module` on the machine that the arguments name, with the costs they name."""
     spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
-    return Evaluator(module, spec, _imports(arguments.costs))
+    return Evaluator(module, spec, imports(arguments.costs))
 
 
-def _imports(paths: Sequence[str]) -> tuple[ImportedCosts, ...]:
+def imports(paths: Sequence[str]) -> tuple[ImportedCosts, ...]:
+    """The costs that ``--costs`` names, in order."""
     return tuple(read_costs(path) for path in paths)
 
 
