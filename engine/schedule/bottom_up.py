@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,12 +12,18 @@ from engine.schedule.backwards import Backwards
 from engine.schedule.facts import Facts
 from engine.schedule.forwards import shift_forwards
 from engine.schedule.guard import Guard
-from engine.schedule.instance import UNLIMITED, Instance
+from engine.schedule.instance import TOTAL, UNLIMITED, Instance
+from engine.schedule.measure import fits_budget
 from engine.schedule.memory import input_order
 from engine.schedule.problem import Loads, Order, Problem
 from engine.schedule.ranking import Ranking
 from engine.schedule.rules import Policy
 from engine.schedule.sharing import SharedFlights
+
+_NARROWED = 1_000
+"""Instructions up to which smaller budgets are tried."""
+_NARROWEST = 4
+"""The budgets tried are smaller than this."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +47,32 @@ class BottomUp:
     """Rule 8: starts go last."""
     sharing: bool = True
     """Whether transfers in flight are taken to share their links, where it is known which."""
+    narrower: bool = True
+    """Whether fewer transfers in flight than the budget allows are tried too, in computations of up to 1,000
+    instructions that stall: where transfers slow each other and compute, fewer can be faster in the simulator."""
 
     def schedule(self, problem: Problem, control: Control) -> Order:
         control.step(0.0, f"ordering {problem.graph.name} by memory")
         instance = Instance.of(problem)
         safe = input_order(instance)
         control.step(0.4, f"scheduling {problem.graph.name} bottom-up")
+        order = self._order(instance, safe)
+        simulated = problem.simulated
+        if not self.narrower or simulated is None or len(instance) > _NARROWED or not _stalls(instance, order):
+            return order
+        orders = [order]
+        for total in range(1, min(instance.limit[TOTAL], _NARROWEST)):
+            control.step(0.7, f"scheduling {problem.graph.name} bottom-up with {total} in flight")
+            narrow = Instance.of(replace(problem, budget=replace(problem.budget, total=total)))
+            if fits_budget(narrow, np.array(safe, np.int64)):
+                orders.append(self._order(narrow, safe))
+        return min(orders, key=lambda found: simulated(found.nodes))
+
+    def _order(self, instance: Instance, safe: list[int]) -> Order:
         backwards = self.place(instance, safe)
         nodes, decisions = np.array(backwards.order[::-1], np.int64), backwards.decisions()
         if self.forward:
-            control.step(0.8, f"moving starts earlier in {problem.graph.name}")
-            return shift_forwards(instance, nodes, decisions, self._loads(problem))
+            return shift_forwards(instance, nodes, decisions, self._loads(instance.problem))
         return Order(nodes, decisions)
 
     def place(self, instance: Instance, safe: list[int]) -> Backwards:
@@ -88,3 +109,9 @@ class BottomUp:
         return Backwards(
             instance, ranking, cap, guard, flights, stalls_rather=self.aggressive and self.depth_over_stall
         )
+
+
+def _stalls(instance: Instance, order: Order) -> bool:
+    """Whether transfers slow each other or are exposed: the simulator takes longer than the compute does."""
+    assert instance.problem.simulated is not None
+    return instance.problem.simulated(order.nodes) > sum(instance.duration)
