@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import UnsupportedError
-from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir import shapes
-from engine.ir.module import Header
+from engine.ir.module import Module
 
 RESERVED = 0.1
 """Share of the available memory that is left to everybody else."""
@@ -29,11 +28,18 @@ def check_fits(name: str, needed: int, devices: int, available: int | None = Non
     )
 
 
-def signature_bytes(proto: HloModuleProto, header: Header) -> int:
-    """Bytes of parameters and results on all devices together: a lower bound of what a run needs."""
-    entry = proto.host_program_shape
-    each = sum(shapes.byte_count(p) for p in entry.parameters) + shapes.byte_count(entry.result)
-    return each * header.devices
+def least_bytes(module: Module) -> int:
+    """A lower bound of what a run needs on all devices together: parameters, results, and the largest array between.
+
+    Only results of einsums and collectives count as arrays between: others may never exist as a whole.
+    """
+    entry = module.proto.host_program_shape
+    signature = sum(shapes.byte_count(p) for p in entry.parameters) + shapes.byte_count(entry.result)
+    made = (shapes.byte_count(i.shape) for i in module.instructions.values() if i.opcode in _MATERIALISED)
+    return (signature + max(made, default=0)) * module.header.devices
+
+
+_MATERIALISED = frozenset({"all-gather", "all-reduce", "all-to-all", "collective-permute", "convolution", "dot"})
 
 
 def available_bytes() -> int | None:

@@ -14,7 +14,7 @@ from engine.control import QUIET, Control
 from engine.errors import UsageError, WorkerError
 from engine.execute.environment import environment
 from engine.execute.legalize import refuse
-from engine.execute.memory import check_fits, signature_bytes
+from engine.execute.memory import check_fits, least_bytes
 from engine.hlo.verifying import verify as verify_proto
 from engine.ir import shapes
 from engine.ir.module import Module
@@ -141,7 +141,7 @@ def verify(
     if platform == "cpu":
         refuse(original)
         refuse(transformed)
-        check_fits(original.name, 2 * signature_bytes(original.proto, original.header), needed)
+        check_fits(original.name, max(least_bytes(original), least_bytes(transformed)), needed)
     stuck = deadline / 2 if rendezvous is None else rendezvous
     try:
         found = worker.call(

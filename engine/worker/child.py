@@ -74,7 +74,7 @@ def serve(connection: Connection, environment: Mapping[str, str], said: str) -> 
     """
     _redirect(said)
     os.environ.update(environment)
-    _stand_alone()
+    _stand_alone(said)
     while True:
         try:
             request = connection.recv()
@@ -157,7 +157,7 @@ def _redirect(said: str) -> None:
     faulthandler.enable(file=2)
 
 
-def _stand_alone() -> None:
+def _stand_alone(said: str) -> None:
     """A process group of its own, to be killed as one; the kernel's first choice in need; gone with the parent."""
     if hasattr(os, "setsid"):
         with suppress(OSError):
@@ -166,9 +166,12 @@ def _stand_alone() -> None:
         Path("/proc/self/oom_score_adj").write_text("800")
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=_leave_with, args=(parent, said), daemon=True).start()
 
 
-def _leave_with(parent: Any) -> None:
+def _leave_with(parent: Any, said: str) -> None:
+    """A parent that ended by itself has killed its workers and cleaned up; one that was killed has not."""
     parent.join()
+    with suppress(OSError):
+        os.unlink(said)
     os._exit(0)

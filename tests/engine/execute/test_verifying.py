@@ -203,7 +203,7 @@ def test_a_module_that_xla_refuses() -> None:
 
 def test_too_large_is_refused_with_the_bytes_before_anything_starts() -> None:
     large = module(program("  p = f32[1099511627776] parameter(0)\n  ROOT r = f32[1099511627776] negate(p)"))
-    with pytest.raises(UnsupportedError, match=r"m needs 64\.0 TiB on 4 CPU devices together"):
+    with pytest.raises(UnsupportedError, match=r"m needs 32\.0 TiB on 4 CPU devices together"):
         verify(large, large)
     inside = module(
         program(
