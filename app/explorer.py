@@ -235,11 +235,11 @@ class Explorer(QObject):
             self.store.become(f"Name {entry.key}", edits.renamed(self.store.state, entry.key, name))
 
     def mark(self) -> None:
-        time = self.window.timelines.view.mark_time()
+        time = self.window.timelines.view.moves.mark_time()
         self.store.become("Mark", edits.marked(self.store.state, time))
 
     def ask_note(self) -> None:
-        time = self.window.timelines.view.mark_time()
+        time = self.window.timelines.view.moves.mark_time()
         note, accepted = QInputDialog.getText(self.window, "Mark", "Note at this moment:")
         if accepted:
             self.store.become("Note", edits.marked(self.store.state, time, note))

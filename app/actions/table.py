@@ -97,22 +97,26 @@ EDIT = (
 )
 
 VIEW = (
-    _timeline("zoom-in", "Zoom in", lambda v: v.zoom_in(), "W", "+", "=", "Up"),
-    _timeline("zoom-out", "Zoom out", lambda v: v.zoom_out(), "S", "-", "Down"),
-    _timeline("pan-left", "Earlier", lambda v: v.pan_left(), "A", "Left"),
-    _timeline("pan-right", "Later", lambda v: v.pan_right(), "D", "Right"),
-    _timeline("show-all", "Show all", lambda v: v.show_all(), "0"),
+    _timeline("zoom-in", "Zoom in", lambda v: v.moves.zoom_in(), "W", "+", "=", "Up"),
+    _timeline("zoom-out", "Zoom out", lambda v: v.moves.zoom_out(), "S", "-", "Down"),
+    _timeline("pan-left", "Earlier", lambda v: v.moves.pan_left(), "A", "Left"),
+    _timeline("pan-right", "Later", lambda v: v.moves.pan_right(), "D", "Right"),
+    _timeline("show-all", "Show all", lambda v: v.moves.show_all(), "0"),
     _timeline(
-        "focus", "Focus the selection", lambda v: v.focus_selection(), "F", tip="Centres it; pressed again, fits it"
+        "focus",
+        "Focus the selection",
+        lambda v: v.moves.focus_selection(),
+        "F",
+        tip="Centres it; pressed again, fits it",
     ),
-    _timeline("next-slice", "Next on the lane", lambda v: v.step_slice(1), ".", separated=True),
-    _timeline("previous-slice", "Previous on the lane", lambda v: v.step_slice(-1), ","),
-    _timeline("to-user", "Follow to a user", lambda v: v.follow_edges(forward=True), "]"),
-    _timeline("to-operand", "Follow to an operand", lambda v: v.follow_edges(forward=False), "["),
+    _timeline("next-slice", "Next on the lane", lambda v: v.moves.step_slice(1), ".", separated=True),
+    _timeline("previous-slice", "Previous on the lane", lambda v: v.moves.step_slice(-1), ","),
+    _timeline("to-user", "Follow to a user", lambda v: v.moves.follow_edges(forward=True), "]"),
+    _timeline("to-operand", "Follow to an operand", lambda v: v.moves.follow_edges(forward=False), "["),
     _timeline(
         "measure",
         "Measure the selection",
-        lambda v: v.measure_selection(),
+        lambda v: v.moves.measure_selection(),
         "R",
         tip="Or drag over the lanes",
         separated=True,

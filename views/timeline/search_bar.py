@@ -81,7 +81,7 @@ class SearchBar(QWidget):
         if found is None or entry is None or not len(found.rows):
             return
         self._at = (self._at + by) % len(found.rows) if self._at >= 0 or by > 0 else len(found.rows) - 1
-        self._view.go_to(entry.key, int(found.rows[self._at]))
+        self._view.moves.go_to(entry.key, int(found.rows[self._at]))
         self._say()
 
     def _search(self) -> None:

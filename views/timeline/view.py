@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import (
     QAccessible,
@@ -21,30 +20,27 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from engine.ir.graph import Ints
 from engine.session import edits
-from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.timeline.timeline import Category
 from views.ports import Host, follow, running
 from views.theme import GRID, axis_font, motion_allowed, text_font
 from views.timeline.accessible import description_of
-from views.timeline.arrows import neighbours
 from views.timeline.axis import TimeRange, Window
-from views.timeline.bands import bands_of
 from views.timeline.cards import card_of
 from views.timeline.critical import critical_rows
 from views.timeline.glide import MILLISECONDS, Glide, worthwhile
+from views.timeline.hits import anchor_of, hit_at, row_at
+from views.timeline.moves import PAN, ZOOM, Moves
 from views.timeline.overlay import Hit, Overlay, paint_overlay
 from views.timeline.paint_frame import paint_frame
 from views.timeline.paint_header import FOLD, PIN
 from views.timeline.rectangles import Rectangles
-from views.timeline.scene import AXIS, GUTTER, Positions, Scene, rows_of
+from views.timeline.scene import AXIS, GUTTER, Positions, Scene
 from views.timeline.search import Found
-from views.timeline.stack import FRAME, HEADER, Row, RowKind, Stack, stack_of
+from views.timeline.stack import HEADER, Row, Stack, stack_of
 
 _DRAG = 4
 """Pixels a press may move and still be a click."""
-_ZOOM = 1.25
-_PAN = 0.15
 
 
 class TimelineView(QAbstractScrollArea):
@@ -61,11 +57,13 @@ class TimelineView(QAbstractScrollArea):
         self.range = time_range
         self.measure: tuple[int, int] | None = None
         """Measured range in picoseconds, earlier end first."""
-        self._stack: Stack = Stack((), 0)
+        self.stack: Stack = Stack((), 0)
         self._frame: QPixmap | None = None
         self._rectangles = Rectangles()
         self._over = Overlay()
-        self._anchor: Hit | None = None
+        self.anchor: Hit | None = None
+        """The selected slice at which arrows and steps begin."""
+        self.moves = Moves(self)
         self._arrows = True
         self._critical = False
         self._hidden: frozenset[str] = frozenset()
@@ -120,7 +118,7 @@ class TimelineView(QAbstractScrollArea):
         font, small = text_font(), axis_font()
         return Scene(
             session=self.session,
-            stack=self._stack,
+            stack=self.stack,
             window=self.window_of(),
             theme=self._host.theme,
             width=self.viewport().width(),
@@ -147,14 +145,14 @@ class TimelineView(QAbstractScrollArea):
         if changed & {"entries", "active", "base"}:
             self._restack(session)
         if changed & {"selection"}:
-            self._anchor_selection(session)
+            self.anchor = anchor_of(session, self.anchor)
         if QAccessible.isActive():
             self.setAccessibleDescription(description_of(session))
         self.redraw()
 
     def _restack(self, session: Session) -> None:
         delta = f"Δ {session.active}−{session.base}" if self._has_delta(session) else ""
-        self._stack = stack_of(session.entries, delta=delta, hidden=self._hidden)
+        self.stack = stack_of(session.entries, delta=delta, hidden=self._hidden)
         ends = [e.variant.timeline.makespan for e in session.entries if e.variant is not None]
         self.range.set_limit(max(ends, default=1_000_000))
         self._start_glide(session)
@@ -201,7 +199,7 @@ class TimelineView(QAbstractScrollArea):
         page = max(1, self.viewport().height() - AXIS)
         bar.setPageStep(page)
         bar.setSingleStep(HEADER)
-        bar.setRange(0, max(0, self._stack.height - page))
+        bar.setRange(0, max(0, self.stack.height - page))
 
     # Painting
 
@@ -230,7 +228,7 @@ class TimelineView(QAbstractScrollArea):
         return replace(
             self._over,
             measured=self.measure,
-            anchor=self._anchor,
+            anchor=self.anchor,
             operands=self._arrows,
             users=self._arrows,
             critical=self._critical_rows(),
@@ -258,47 +256,11 @@ class TimelineView(QAbstractScrollArea):
     # Mouse
 
     def _row_at(self, y: float) -> tuple[Row, bool] | None:
-        """The row at a height of the widget, and whether it is a header (which may stick)."""
-        if y < AXIS:
-            return None
-        scroll = self.verticalScrollBar().value()
-        row = self._stack.at(y - AXIS + scroll)
-        number = row.entry if row is not None else -1
-        if number >= 0 and y < AXIS + HEADER:
-            top, bottom = self._stack.span_of(number)
-            if top < scroll and bottom - scroll >= HEADER:
-                return self._stack.of(number)[0], True
-        return None if row is None else (row, row.kind == RowKind.HEADER)
+        return row_at(self.stack, self.verticalScrollBar().value(), y)
 
     def hit_at(self, position: QPointF) -> Hit | None:
         """The slice, gap or frame under a point of the widget."""
-        found = self._row_at(position.y())
-        if found is None or found[1] or position.x() < GUTTER or found[0].lane < 0:
-            return None
-        row = found[0]
-        variant = self.session.entries[row.entry].variant
-        if variant is None:
-            return None
-        window = self.window_of()
-        time, slack = window.time_at(position.x()), window.per_pixel
-        bands = bands_of(variant.timeline)[row.lane]
-        depth = self._frame_depth(row, position.y())
-        if depth is not None:
-            at = bands.frames[min(depth, len(bands.frames) - 1)].at(time, slack)
-            return None if at is None else Hit(row.entry, at)
-        for band in (bands.gaps, bands.slices):
-            exact = band.at(time)
-            if exact is not None:
-                return Hit(row.entry, exact)
-        for band in (bands.slices, bands.gaps):
-            near = band.at(time, slack)
-            if near is not None:
-                return Hit(row.entry, near)
-        return None
-
-    def _frame_depth(self, row: Row, y: float) -> int | None:
-        inside = y - AXIS + self.verticalScrollBar().value() - row.top
-        return int(inside // FRAME) if inside < row.frames * FRAME else None
+        return hit_at(self.session, self.stack, self.verticalScrollBar().value(), self.window_of(), position)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         position = event.position()
@@ -379,16 +341,16 @@ class TimelineView(QAbstractScrollArea):
         hit = self.hit_at(event.position())
         if hit is not None:
             self.select(hit)
-            self.zoom_to(hit)
+            self.moves.zoom_to(hit)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
         delta = event.angleDelta()
         modifiers = event.modifiers()
         if modifiers & Qt.KeyboardModifier.ControlModifier:
             notches = (delta.y() or delta.x()) / 120.0
-            self.range.zoom(_ZOOM**notches, self.window_of().time_at(event.position().x()))
+            self.range.zoom(ZOOM**notches, self.window_of().time_at(event.position().x()))
         elif modifiers & Qt.KeyboardModifier.ShiftModifier or abs(delta.x()) > abs(delta.y()):
-            self.range.pan(-(delta.x() or delta.y()) / 120.0 * _PAN)
+            self.range.pan(-(delta.x() or delta.y()) / 120.0 * PAN)
         else:
             bar = self.verticalScrollBar()
             bar.setValue(bar.value() - round(delta.y() / 120.0 * 2 * HEADER))
@@ -408,7 +370,7 @@ class TimelineView(QAbstractScrollArea):
         """Select the instruction of a slice (of a gap: the transfer it waits for), or nothing."""
         session = self.session
         if hit is None:
-            self._anchor = None
+            self.anchor = None
             self._host.store.become("Select", edits.selected(session, "", ()))
             return
         entry = session.entries[hit.entry]
@@ -422,131 +384,10 @@ class TimelineView(QAbstractScrollArea):
         state = edits.selected(session, entry.key, (instruction,), add=add)
         if entry.key != session.active:
             state = edits.activated(state, entry.key)
-        self._anchor = hit
+        self.anchor = hit
         self._host.store.become(f"Activate {entry.key}", state)
-        self._anchor = hit if self.session.selection else None
+        self.anchor = hit if self.session.selection else None
         self.viewport().update()
-
-    def _anchor_selection(self, session: Session) -> None:
-        """Arrows start at the slice that was clicked; after a selection made elsewhere, at its first slice."""
-        if self._anchor is not None and self._anchor.entry < len(session.entries):
-            variant = session.entries[self._anchor.entry].variant
-            if variant is not None and self._anchor.row < len(variant.timeline):
-                timeline = variant.timeline
-                ids = {int(timeline.instruction[self._anchor.row]), int(timeline.waits_for[self._anchor.row])}
-                if ids & set(session.selection.instructions):
-                    return
-        self._anchor = self._first_slice(session)
-
-    def _first_slice(self, session: Session) -> Hit | None:
-        number = next((n for n, e in enumerate(session.entries) if e.key == session.active), None)
-        if number is None or not session.selection:
-            return None
-        variant = session.entries[number].variant
-        if variant is None:
-            return None
-        rows = rows_of(variant.timeline, shown_in(session, session.active))
-        rows = rows[variant.timeline.category[rows] != Category.EXPOSED]
-        return Hit(number, int(rows[np.argmin(variant.timeline.start[rows])])) if len(rows) else None
-
-    def zoom_in(self) -> None:
-        self.range.zoom(_ZOOM**2, self._zoom_centre())
-
-    def zoom_out(self) -> None:
-        self.range.zoom(_ZOOM**-2, self._zoom_centre())
-
-    def _zoom_centre(self) -> int:
-        if self._over.cursor is not None:
-            return self.window_of().time_at(self._over.cursor)
-        return self.range.start + self.range.span // 2
-
-    def pan_left(self) -> None:
-        self.range.pan(-_PAN)
-
-    def pan_right(self) -> None:
-        self.range.pan(_PAN)
-
-    def show_all(self) -> None:
-        self.range.fit()
-
-    def zoom_to(self, hit: Hit) -> None:
-        """Fit a slice into the middle fifth of the view."""
-        variant = self.session.entries[hit.entry].variant
-        if variant is None:
-            return
-        start, duration = int(variant.timeline.start[hit.row]), int(variant.timeline.duration[hit.row])
-        self.range.show(start - 2 * max(duration, 200), 5 * max(duration, 200))
-
-    def focus_selection(self) -> None:
-        """Centre the selection; when it is in the centre already, fit it."""
-        hit = self._anchor
-        variant = self.session.entries[hit.entry].variant if hit is not None else None
-        if hit is None or variant is None:
-            return
-        start, duration = int(variant.timeline.start[hit.row]), int(variant.timeline.duration[hit.row])
-        middle = max(0, start + duration // 2 - self.range.span // 2)
-        centred = abs(middle - self.range.start) <= self.range.span // 100
-        self.reveal(hit)
-        if centred:
-            self.zoom_to(hit)
-        else:
-            self.range.show(middle, self.range.span)
-
-    def reveal(self, hit: Hit) -> None:
-        """Scroll so that a slice is in view, sideways and up or down."""
-        variant = self.session.entries[hit.entry].variant
-        if variant is None:
-            return
-        start = int(variant.timeline.start[hit.row])
-        self.range.reveal(start, start + int(variant.timeline.duration[hit.row]))
-        lane = int(variant.timeline.lane[hit.row])
-        row = next((r for r in self._stack.of(hit.entry) if r.lane == lane), None)
-        bar = self.verticalScrollBar()
-        if row is not None and not bar.value() + HEADER <= row.top <= bar.value() + bar.pageStep() - row.height:
-            bar.setValue(row.top - HEADER - bar.pageStep() // 3)
-
-    def step_slice(self, step: int) -> None:
-        """Select the next or previous slice of the lane."""
-        hit = self._anchor
-        variant = self.session.entries[hit.entry].variant if hit is not None else None
-        if hit is None or variant is None:
-            self._select_first()
-            return
-        timeline = variant.timeline
-        bands = bands_of(timeline)[int(timeline.lane[hit.row])]
-        band = bands.gaps if timeline.category[hit.row] == Category.EXPOSED else bands.slices
-        row = band.next_to(hit.row, step)
-        if row is not None:
-            self._go(Hit(hit.entry, row))
-
-    def _select_first(self) -> None:
-        for number, entry in enumerate(self.session.entries):
-            if entry.key == self.session.active and entry.variant is not None and len(entry.variant.timeline):
-                bands = bands_of(entry.variant.timeline)
-                first = next((b.slices for b in bands if len(b.slices)), None)
-                if first is not None:
-                    self._go(Hit(number, int(first.slices[0])))
-
-    def _go(self, hit: Hit) -> None:
-        self.select(hit)
-        self.reveal(hit)
-
-    def follow_edges(self, *, forward: bool) -> None:
-        """Select the first user (or operand) of the selected instruction."""
-        hit = self._anchor
-        variant = self.session.entries[hit.entry].variant if hit is not None else None
-        if hit is None or variant is None:
-            return
-        timeline = variant.timeline
-        ids = neighbours(variant, int(timeline.instruction[hit.row]), forward=forward)
-        here = int(timeline.start[hit.row])
-        for instruction in ids:
-            rows = rows_of(timeline, (instruction,))
-            rows = rows[timeline.category[rows] != Category.EXPOSED]
-            if len(rows):
-                distance = np.abs(timeline.start[rows] - here)
-                self._go(Hit(hit.entry, int(rows[np.argmin(distance)])))
-                return
 
     def toggle_arrows(self) -> None:
         self._arrows = not self._arrows
@@ -564,38 +405,10 @@ class TimelineView(QAbstractScrollArea):
             self.measured.emit()
             self.viewport().update()
 
-    def measure_selection(self) -> None:
-        """Measure from the first start to the last end of what is selected."""
-        session = self.session
-        entry = session.active_entry
-        if entry is None or entry.variant is None:
-            return
-        timeline = entry.variant.timeline
-        rows = rows_of(timeline, shown_in(session, entry.key))
-        if len(rows):
-            start = timeline.start[rows]
-            self.set_measure((int(start.min()), int((start + timeline.duration[rows]).max())))
-
-    def mark_time(self) -> int:
-        """Where a new mark goes: the mouse, else the start of the selection, else the middle of the view."""
-        if self._over.cursor is not None:
-            return self.window_of().time_at(self._over.cursor)
-        if self._anchor is not None:
-            variant = self.session.entries[self._anchor.entry].variant
-            if variant is not None:
-                return int(variant.timeline.start[self._anchor.row])
-        return self.range.start + self.range.span // 2
-
     def show_found(self, found: Found | None) -> None:
         """Tick search hits on the axis."""
         self._over = replace(self._over, found=found.times if found is not None and len(found.rows) else None)
         self.viewport().update()
-
-    def go_to(self, entry_key: str, row: int) -> None:
-        """Select a slice and bring it into view."""
-        number = next((n for n, e in enumerate(self.session.entries) if e.key == entry_key), None)
-        if number is not None:
-            self._go(Hit(number, row))
 
     def hide_lane_under_mouse(self) -> None:
         """Fold the lane under the mouse into the idle line, in every variant."""

@@ -131,33 +131,33 @@ def test_wheel_with_ctrl_zooms_at_the_mouse(view: TimelineView) -> None:
 
 
 def test_keys_walk_along_the_lane_and_along_edges(view: TimelineView, host: FakeHost) -> None:
-    view.step_slice(1)
+    view.moves.step_slice(1)
     assert host.store.state.selection.instructions == (2003,)
-    view.step_slice(1)
+    view.moves.step_slice(1)
     assert host.store.state.selection.instructions == (2004,)
-    view.follow_edges(forward=True)
+    view.moves.follow_edges(forward=True)
     assert host.store.state.selection.instructions == (2013,)
-    view.follow_edges(forward=False)
+    view.moves.follow_edges(forward=False)
     assert host.store.state.selection.instructions == (2004,)
-    view.step_slice(-1)
+    view.moves.step_slice(-1)
     assert host.store.state.selection.instructions == (2003,)
 
 
 def test_focus_centres_and_then_fits(view: TimelineView) -> None:
-    view.step_slice(1)
+    view.moves.step_slice(1)
     view.range.zoom(4.0, view.range.limit)
     span = view.range.span
-    view.focus_selection()
+    view.moves.focus_selection()
     assert view.range.span == span
-    view.focus_selection()
+    view.moves.focus_selection()
     assert view.range.span < span
-    view.show_all()
+    view.moves.show_all()
     assert view.range.start == 0
 
 
 def test_measuring_the_selection(view: TimelineView) -> None:
-    view.step_slice(1)
-    view.measure_selection()
+    view.moves.step_slice(1)
+    view.moves.measure_selection()
     found = view.session.entries[1].variant
     assert found is not None
     row = int(np.flatnonzero(found.timeline.instruction == 2003)[0])
@@ -253,8 +253,8 @@ def test_nothing_open_draws_nothing(qtbot: QtBot) -> None:
     qtbot.addWidget(shown)
     shown.show()
     shown.grab()
-    shown.step_slice(1)
-    shown.focus_selection()
-    shown.follow_edges(forward=True)
-    shown.measure_selection()
+    shown.moves.step_slice(1)
+    shown.moves.focus_selection()
+    shown.moves.follow_edges(forward=True)
+    shown.moves.measure_selection()
     shown.close()
