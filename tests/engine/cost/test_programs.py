@@ -254,8 +254,8 @@ def test_pricing_takes_microseconds_an_instruction() -> None:
     text = "\n".join(["HloModule big", "", "ENTRY main {", *first, *lines, "  ROOT r = () tuple()", "}"])
     big = read_here(text.encode())
     graphs, machine = graphs_of(big), machine_for(big, load_chip("tpu-v4"))
-    start = time.perf_counter()
+    start = time.process_time()
     pricing = Pricing(big, machine)
     counts = [len(pricing.costs(graph).compute) for graph in graphs.values()]
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert counts == [20_001]

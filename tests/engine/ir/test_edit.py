@@ -228,7 +228,7 @@ def test_many_edits_take_time_in_what_they_touch() -> None:
     lines += [f"  v{k} = f32[4] add(v{k - 1}, v0)" for k in range(1, count)]
     text = "HloModule long\n\nENTRY main {\n" + "\n".join(lines) + f"\n  ROOT r = f32[4] negate(v{count - 1})\n}}\n"
     module = read_here(text.encode())
-    began = time.perf_counter()
+    began = time.process_time()
     editor = Editor(module)
     for k in range(1, count, 10):
         old = editor.instruction(module.by_name[f"v{k}"].id)
@@ -236,7 +236,7 @@ def test_many_edits_take_time_in_what_they_touch() -> None:
         editor.replace_uses(old.id, new.id)
         editor.remove_dead([old.id])
     after = editor.finish()
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     assert len(after.instructions) == count + 1
     assert shapes.same(after.entry.program_shape.result, shapes.array(F32, [4]))
     assert took < 5.0, f"{took:.2f} s"
