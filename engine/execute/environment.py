@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+PLATFORMS = ("cpu", "gpu", "tpu")
+
 
 def environment(devices: int, platform: str, rendezvous: float) -> Mapping[str, str]:
     """Variables for a worker with `devices` CPU devices (or the ones attached, for other platforms).
@@ -27,7 +29,7 @@ def environment(devices: int, platform: str, rendezvous: float) -> Mapping[str, 
     }
     return {
         **(cpu if platform == "cpu" else {}),
-        "JAX_PLATFORMS": {"gpu": "cuda,rocm"}.get(platform, platform),
+        "JAX_PLATFORMS": {"gpu": "cuda"}.get(platform, platform),
         "JAX_ENABLE_X64": "1",
         "JAX_ENABLE_COMPILATION_CACHE": "0",
     }

@@ -42,7 +42,7 @@ class Executable:
         if len(available) < header.devices:
             raise UnsupportedError(
                 f"the module runs on {header.devices} devices, but only {len(available)} {available[0].platform} "
-                f"devices are attached"
+                f"{'device is' if len(available) == 1 else 'devices are'} attached"
             )
         self._devices = available[: header.devices]
         self._results = [leaf for _, leaf in shapes.leaves(proto.host_program_shape.result)]
@@ -65,12 +65,9 @@ class Executable:
         """The module that XLA made of it, in the order in which it is issued."""
         return HloModuleProto.FromString(self._loaded.hlo_modules()[0].as_serialized_hlo_module_proto())
 
-    def run(self, inputs: Arrays) -> list[list[npt.NDArray[Any]]]:
-        """One execution, waited for. Inputs by flat parameter and device; results by leaf and device.
-
-        Raises WorkerError when XLA reports a failure (out of memory, …).
-        """
-        arguments = [
+    def place(self, inputs: Arrays) -> list[Any]:
+        """Inputs, by flat parameter and device, as arguments on the devices; `execute` may be given them repeatedly."""
+        return [
             jax.make_array_from_single_device_arrays(
                 pieces[0].shape,
                 self._sharding,
@@ -78,6 +75,12 @@ class Executable:
             )
             for pieces in inputs
         ]
+
+    def execute(self, arguments: list[Any]) -> list[list[Any]]:
+        """One execution, waited for: arrays on the devices, by result leaf and device.
+
+        Raises WorkerError when XLA reports a failure (out of memory, …).
+        """
         try:
             results = self._loaded.execute_sharded(arguments).disassemble_into_single_device_arrays()
             for pieces in results:
@@ -85,7 +88,12 @@ class Executable:
                     piece.block_until_ready()
         except RuntimeError as error:
             raise WorkerError(f"running failed: {_first_line(error)}") from None
-        return [[np.asarray(piece) for piece in pieces] for pieces in results]
+        made: list[list[Any]] = results
+        return made
+
+    def run(self, inputs: Arrays) -> list[list[npt.NDArray[Any]]]:
+        """`place` and `execute`; the results as numpy arrays."""
+        return [[np.asarray(piece) for piece in pieces] for pieces in self.execute(self.place(inputs))]
 
     def _check_memory(self, proto: HloModuleProto) -> None:
         statistics = self._loaded.get_compiled_memory_stats()

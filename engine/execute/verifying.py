@@ -12,17 +12,18 @@ from typing import Any
 from engine import worker
 from engine.control import QUIET, Control
 from engine.errors import UsageError, WorkerError
-from engine.execute.environment import environment
+from engine.execute.environment import PLATFORMS, environment
 from engine.execute.legalize import refuse
 from engine.execute.memory import check_fits, least_bytes
 from engine.hlo.verifying import verify as verify_proto
 from engine.ir import shapes
 from engine.ir.module import Module
 
-PLATFORMS = ("cpu", "gpu", "tpu")
-
 DEADLINE = 1800.0
 """Seconds that a verification may take."""
+
+RENDEZVOUS = 300.0
+"""Seconds that a collective may wait for other devices before it counts as a deadlock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +120,12 @@ def verify(
     """Run both modules on the same inputs (random for `seeds` seeds from `seed` on, or an .npz file) and compare.
 
     `devices`: how many must take part: what the module needs, if given. `rendezvous`: seconds after which a collective
-    that waits for other devices is a deadlock; half of the deadline by default.
+    that waits for other devices is a deadlock; 300, or half of the deadline, by default.
 
     Raises UsageError for modules with different parameters or results and for wrong counts, UnsupportedError for what
     cannot run here (by name; too large, with the bytes), WorkerError for a crash, a deadlock, or no end within
     `deadline` seconds, InputError for invalid HLO and for a bad `inputs` file, Cancelled.
     """
-    if platform not in PLATFORMS:
-        raise UsageError(f"the platform is one of {', '.join(PLATFORMS)}, but '{platform}' came")
     if seeds < 1:
         raise UsageError(f"at least one seed is needed, but {seeds} came")
     needed = original.header.devices
@@ -135,14 +134,8 @@ def verify(
             f"the module is partitioned for {needed} devices and runs on exactly as many; {devices} were asked for. "
             "Partition the program for another mesh to run it on another number"
         )
-    verify_proto(original.proto, "the original module")
-    verify_proto(transformed.proto, "the transformed module")
-    _check_alike(original, transformed)
-    if platform == "cpu":
-        refuse(original)
-        refuse(transformed)
-        check_fits(original.name, max(least_bytes(original), least_bytes(transformed)), needed)
-    stuck = deadline / 2 if rendezvous is None else rendezvous
+    check_runnable(original, transformed, platform)
+    stuck = min(RENDEZVOUS, deadline / 2) if rendezvous is None else rendezvous
     try:
         found = worker.call(
             "engine.execute.comparison:compare_in_worker",
@@ -155,14 +148,27 @@ def verify(
             deadline=deadline,
             control=control,
         )
-    except worker.Died as error:
-        raise _explain(error) from None
-    except worker.TimedOut:
-        raise WorkerError(
-            f"running {original.name} did not end within {deadline:g} s: an endless loop, or too slow for this machine"
-        ) from None
+    except (worker.Died, worker.TimedOut) as error:
+        raise explain_death(error, original, deadline) from None
     assert isinstance(found, Verification)
     return found
+
+
+def check_runnable(original: Module, transformed: Module, platform: str) -> None:
+    """What can be told without XLA: two valid modules, alike from outside, of operations that can run, not too large.
+
+    Raises UsageError, InputError, UnsupportedError.
+    """
+    if platform not in PLATFORMS:
+        raise UsageError(f"the platform is one of {', '.join(PLATFORMS)}, but '{platform}' came")
+    verify_proto(original.proto, "the original module")
+    verify_proto(transformed.proto, "the transformed module")
+    _check_alike(original, transformed)
+    if platform == "cpu":
+        refuse(original)
+        refuse(transformed)
+        largest = max(least_bytes(original), least_bytes(transformed))
+        check_fits(original.name, largest, original.header.devices)
 
 
 def _check_alike(original: Module, transformed: Module) -> None:
@@ -180,8 +186,12 @@ def _check_alike(original: Module, transformed: Module) -> None:
             raise UsageError(f"the modules differ in their {what}: {shapes.text(a)} and {shapes.text(b)}")
 
 
-def _explain(error: worker.Died) -> WorkerError:
-    """XLA's way of dying as what it means."""
+def explain_death(error: worker.Died | worker.TimedOut, module: Module, deadline: float) -> WorkerError:
+    """XLA's way of dying, or of not coming back, as what it means for a run of `module`."""
+    if isinstance(error, worker.TimedOut):
+        return WorkerError(
+            f"running {module.name} did not end within {deadline:g} s: an endless loop, or too slow for this machine"
+        )
     if "Termination timeout" in error.said or "stuck" in error.said.lower():
         return WorkerError(f"deadlock: devices wait for each other in a collective for ever ({error.said})")
     return error
