@@ -113,7 +113,54 @@ def list_order(instance: Instance) -> list[int]:
     return order
 
 
-METHODS: tuple[Callable[[Instance], list[int]], ...] = (post_order, largest_first, list_order)
+def backward_list_order(instance: Instance) -> list[int]:
+    """Greedy from the end: of what could come last, the one that leaves the fewest bytes live before it; of equal ones
+    the latest made ready."""
+    memory, n = instance.memory, len(instance)
+    size, reads, defines = memory.size, memory.reads, memory.defines
+    alive = bytearray(memory.live_out)
+    readers: list[list[int]] = [[] for _ in size]
+    for node, buffers in enumerate(reads):
+        for b in buffers:
+            readers[b].append(node)
+    added = [sum([size[b] for b in buffers if not alive[b]]) for buffers in reads]
+    left = [len(s) for s in instance.successors]
+    fixed = set(instance.parameters)
+    placed = bytearray(n)
+    order: list[int] = []
+    ready: list[tuple[int, int, int]] = []
+    clock = 0
+
+    def push(node: int) -> None:
+        nonlocal clock
+        clock -= 1
+        freed = sum([size[b] for b in defines[node] if alive[b]])
+        heapq.heappush(ready, (added[node] - freed, clock, node))
+
+    for node in range(n):
+        if not left[node] and node not in fixed:
+            push(node)
+    while ready:
+        _, _, node = heapq.heappop(ready)
+        if placed[node]:
+            continue
+        placed[node] = 1
+        order.append(node)
+        for b in reads[node]:
+            if not alive[b]:
+                alive[b] = 1
+                for reader in readers[b]:
+                    added[reader] -= size[b]
+                    if not left[reader] and not placed[reader]:
+                        push(reader)
+        for p in instance.predecessors[node]:
+            left[p] -= 1
+            if not left[p] and p not in fixed:
+                push(p)
+    return instance.parameters + order[::-1]
+
+
+METHODS: tuple[Callable[[Instance], list[int]], ...] = (post_order, largest_first, list_order, backward_list_order)
 
 
 def input_order(instance: Instance) -> list[int]:
@@ -138,7 +185,7 @@ def input_order(instance: Instance) -> list[int]:
 
 @dataclass(frozen=True)
 class Memory:
-    """Orders instructions for the smallest peak memory that post-order, largest-first and list order find."""
+    """Orders instructions for the smallest peak memory that depth-first and list orders find."""
 
     name: ClassVar[str] = "memory"
 

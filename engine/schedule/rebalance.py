@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from engine.schedule.instance import DONE, START, TOTAL, Instance
+from engine.schedule.instance import DONE, START, TOTAL, UNLIMITED, Instance
 
 
 def rebalance(instance: Instance, given: list[int]) -> list[int]:
@@ -33,6 +33,10 @@ class _Walk:
         self._flying = [0] * (TOTAL + 1)
         self._order: list[int] = []
         self._now = 0
+        cap = instance.problem.memory_cap
+        self._cap = UNLIMITED if cap is None else cap
+        self._unread = instance.memory.readers.copy()
+        self._live = instance.memory.fixed
 
     def run(self) -> list[int]:
         instance = self._instance
@@ -52,13 +56,36 @@ class _Walk:
         return self._order
 
     def _fill(self, until: int | None) -> None:
-        """Put what is next in the given order until the clock reaches `until`."""
+        """Put what is next in the given order until the clock reaches `until`; what does not fit the cap, later."""
+        later: list[int] = []
         while self._ready and (until is None or self._now < until):
-            node = self._given[heappop(self._ready)]
+            position = heappop(self._ready)
+            node = self._given[position]
+            if self._placed[node]:
+                continue
+            if self._live + self._peak(node) > self._cap and (self._ready or self._in_flight):
+                later.append(position)
+                continue
+            self._make_room(node)
             if not self._placed[node]:
-                self._make_room(node)
-                if not self._placed[node]:
-                    self._put(node)
+                self._put(node)
+        for position in later:
+            heappush(self._ready, position)
+
+    def _peak(self, node: int) -> int:
+        """Bytes on top of what is live while `node` runs."""
+        memory = self._instance.memory
+        return sum([memory.size[b] for b in memory.defines[node]]) + memory.callee[node]
+
+    def _live_after(self, node: int) -> int:
+        """Bytes live after `node` over those before."""
+        memory = self._instance.memory
+        more = sum([memory.size[b] for b in memory.defines[node] if self._unread[b]])
+        for b in memory.reads[node]:
+            self._unread[b] -= 1
+            if not self._unread[b]:
+                more -= memory.size[b]
+        return more
 
     def _need(self, node: int) -> None:
         """Put `node` after everything that it needs, in the given order."""
@@ -99,6 +126,8 @@ class _Walk:
         instance = self._instance
         self._placed[node] = 1
         self._order.append(node)
+        if self._cap < UNLIMITED:
+            self._live += self._live_after(node)
         if instance.role[node] == START:
             done = instance.partner[node]
             self._in_flight[done] = self._now + instance.duration[node] + instance.latency[done]
