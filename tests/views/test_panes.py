@@ -1,0 +1,378 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolButton
+from pytestqt.qtbot import QtBot
+
+from engine.chips.budget import Budget
+from engine.session import edits
+from engine.session.plan import AS_LOADED, Plan
+from engine.session.session import Session
+from engine.timeline.timeline import Metrics
+from tests.views.fake_host import FakeHost, host_of
+from tests.views.synthetic import variant
+from views.budget.budget import BUDGETS, BudgetPane, knee_of, plans_over
+from views.candidates.collectives import Collectives
+from views.candidates.rows import Verdict, override_of, rows_of_sites
+from views.chart import round_steps
+from views.compare.compare import ComparePane
+from views.compare.figures import all_plans, pareto
+from views.guide import Guide
+from views.hlo_text.lines import definitions, pieces, printed
+from views.hlo_text.pane import HloPane
+from views.inspector.facts import exposed_by, times_of, why_exposed
+from views.inspector.inspector import Inspector
+from views.jobs.log import JobLog
+from views.palette import match
+from views.plan.plan_line import PlanLine
+from views.ports import JobState
+from views.status import StatusBar
+from views.timeline.accessible import description_of
+from views.timeline.table import TablePane
+from views.welcome import Problem, Welcome
+
+BEST = Plan("decompose,async-permute", "bottom-up")
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    return host_of(variant(1, plan=AS_LOADED, name="as loaded"), variant(1, overlap=True, plan=BEST, name="decomposed"))
+
+
+def active_plan(host: FakeHost) -> Plan:
+    entry = host.store.state.active_entry
+    assert entry is not None
+    return entry.plan
+
+
+class TestPlanLine:
+    def test_a_choice_is_one_undoable_step(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        box = line.choices["ring"]
+        box.setCurrentText("both")
+        box.activated.emit(box.currentIndex())
+        assert active_plan(host).passes == "decompose{ring=both},async-permute"
+        assert host.store.undo() == "Ring both"
+        assert box.currentText() == "auto"
+
+    def test_dragging_the_budget_is_one_step(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        for value in (3, 2, 1):
+            line.budget.setValue(value)
+        assert active_plan(host).budget == Budget(total=1)
+        host.store.undo()
+        assert active_plan(host).budget is None
+        assert "chip's" in line.budget_text.text()
+
+    def test_options_of_a_pass_that_is_off_cannot_be_chosen(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        host.store.become("Activate A", edits.activated(host.store.state, "A"))
+        assert line.choices["decompose"].currentText() == "off"
+        assert not line.choices["unroll"].isEnabled()
+        box = line.choices["decompose"]
+        box.setCurrentText("rolled")
+        box.activated.emit(box.currentIndex())
+        assert active_plan(host).passes == "decompose{form=rolled},async-permute"
+        assert line.choices["unroll"].isEnabled()
+
+    def test_a_memory_cap_is_read_and_nonsense_refused(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        line.cap.setText("28GiB")
+        line.cap.editingFinished.emit()
+        assert active_plan(host).memory_cap == 28 << 30
+        line.cap.setText("a lot")
+        line.cap.editingFinished.emit()
+        assert active_plan(host).memory_cap == 28 << 30
+        assert "28GiB" in line.cap.toolTip()
+
+    def test_another_chip_is_for_every_variant(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        line.chip.setCurrentText("tpu-v5p")
+        line.chip.activated.emit(line.chip.currentIndex())
+        assert {e.machine.chip for e in host.store.state.entries} == {"tpu-v5p"}
+        assert all(e.stale for e in host.store.state.entries)
+
+    def test_it_wraps_into_more_rows_where_it_is_narrow(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        assert line.heightForWidth(1280) > line.heightForWidth(2560)
+
+
+class TestCollectives:
+    def test_alike_sites_are_one_row(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = Collectives(host)
+        qtbot.addWidget(pane)
+        assert pane.model.rowCount() == 2
+        assert pane.model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole).startswith("all-gather-start.0.0 ×6")
+        assert pane.model.item(0).rowCount() == 6
+
+    def test_picking_selects_every_site_of_the_row(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = Collectives(host)
+        qtbot.addWidget(pane)
+        pane.view.setCurrentIndex(pane.model.index(0, 0))
+        assert len(host.store.state.selection.instructions) == 6
+
+    def test_an_override_takes_the_row_and_undoes_as_one(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = Collectives(host)
+        qtbot.addWidget(pane)
+        pane.view.setCurrentIndex(pane.model.index(1, 0))
+        pane.override("force")
+        given = edits.options_of(active_plan(host), "decompose")
+        assert given is not None
+        assert given["force"].count(";") == 5
+        assert override_of(active_plan(host), pane.picked()[0]) == "force"
+        assert host.store.undo() == "Force 6 sites"
+        assert active_plan(host) == BEST
+
+    def test_rows_come_by_gain_with_the_sum_over_sites_and_trips(self) -> None:
+        sites = variant(1).candidates
+        more = tuple(replace(site, trips=3) for site in sites)
+        first, second = rows_of_sites(more)
+        assert first.verdict == Verdict.CHOSEN
+        assert second.verdict == Verdict.LEFT
+        assert first.gain == 3 * sum(s.gate.gain for s in first.sites if s.gate is not None)
+        mixed = rows_of_sites((sites[0], replace(sites[2], chosen=False)))
+        assert mixed[0].verdict == Verdict.MIXED
+
+    def test_it_says_what_to_do_when_there_is_nothing(self, qtbot: QtBot) -> None:
+        pane = Collectives(FakeHost())
+        qtbot.addWidget(pane)
+        assert "Open a module" in pane.note.text()
+        none = host_of(replace(variant(1, plan=AS_LOADED), candidates=()))
+        pane = Collectives(none)
+        qtbot.addWidget(pane)
+        assert "decompose" in pane.note.text()
+
+
+class TestInspector:
+    def test_it_shows_cost_with_its_source_times_and_links(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = Inspector(host)
+        qtbot.addWidget(pane)
+        host.store.become("Select", edits.selected(host.store.state, "A", (2003,)))
+        above, below = pane.above.text(), pane.below.text()
+        assert "bf16[4096" in above
+        assert "model" in above
+        assert "In each variant" in below
+        assert "all-gather-done.0.0" in below
+        assert "model.py" in below.replace("\u200b", "")
+        pane.below.linkActivated.emit("instruction:2004")
+        assert host.store.state.selection.instructions == (2004,)
+
+    def test_it_says_why_a_transfer_is_exposed(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = Inspector(host)
+        qtbot.addWidget(pane)
+        host.store.become("Select", edits.selected(host.store.state, "A", (2001,)))
+        assert "Why exposed" in pane.below.text()
+        assert "nothing independent runs beside it" in why_exposed(host.store.state)[0]
+        assert not pane.bars.isHidden()
+        assert "gain" in pane.bars.accessibleDescription()
+
+    def test_slack_and_exposed_are_per_variant(self, host: FakeHost) -> None:
+        host.store.become("Select", edits.selected(host.store.state, "A", (2101,)))
+        apart, beside = times_of(host.store.state)
+        assert (apart.key, beside.key) == ("A", "B")
+        assert apart.exposed > beside.exposed
+        found = host.store.state.entries[0].variant
+        assert found is not None
+        assert exposed_by(found, frozenset()) == 0
+
+    def test_without_a_selection_it_is_about_the_variant(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = Inspector(host)
+        qtbot.addWidget(pane)
+        assert "lower bound" in pane.above.text()
+        assert pane.bars.isHidden()
+
+
+class TestLog:
+    def test_a_running_job_has_progress_and_can_be_cancelled(self, qtbot: QtBot) -> None:
+        host = FakeHost()
+        pane = JobLog(host)
+        qtbot.addWidget(pane)
+        pane.show()
+        assert pane.empty.isVisible()
+        host.set_jobs(JobState(7, "planning B", 0.5, "scheduling"))
+        button = pane.table.cellWidget(0, 3)
+        assert isinstance(button, QToolButton)
+        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+        assert host.cancelled == [7]
+        host.set_jobs(JobState(7, "planning B", 0.5, "", "failed", "no order fits a budget of 1"))
+        item = pane.table.item(0, 1)
+        assert item is not None
+        assert item.text() == "no order fits a budget of 1"
+        assert pane.table.cellWidget(0, 1) is None
+        pane.close()
+
+    def test_the_status_bar_shows_the_oldest_job(self, qtbot: QtBot) -> None:
+        host = FakeHost()
+        bar = StatusBar(host)
+        qtbot.addWidget(bar)
+        host.set_jobs(JobState(2, "planning C"), JobState(1, "planning B", 0.25))
+        assert bar.title.text() == "planning B (+1)"
+        QTest.mouseClick(bar.cancel, Qt.MouseButton.LeftButton)
+        assert host.cancelled == [1]
+
+
+def metrics(makespan: int, memory: int = 10**9) -> Metrics:
+    return replace(variant(1).metrics, makespan=makespan, peak_memory=memory)
+
+
+class TestBudget:
+    def test_the_knee_is_the_smallest_budget_that_is_nearly_best(self) -> None:
+        found = [(1, metrics(2000)), (2, metrics(1009)), (3, metrics(1000)), (4, metrics(1001))]
+        assert knee_of(found) == 2
+        assert knee_of([]) is None
+
+    def test_it_measures_when_it_is_looked_at_and_takes_a_clicked_budget(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = BudgetPane(host)
+        qtbot.addWidget(pane)
+        assert not host.wanted
+        pane.show()
+        assert len(host.wanted) == len(BUDGETS)
+        entry = host.store.state.active_entry
+        assert entry is not None
+        for budget, plan in zip(BUDGETS, plans_over(entry.plan), strict=True):
+            host.learn((entry.machine, plan), metrics(2000 // min(budget, 4)))
+        assert "knee is at 4" in pane.text.text()
+        pane.chart.clicked.emit(3)
+        assert active_plan(host).budget == Budget(total=3)
+        pane.close()
+
+
+class TestCompare:
+    def test_the_best_of_each_column_is_marked(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        texts = [item.text() for row in range(2) if (item := pane.table.item(row, 5)) is not None]
+        assert not texts[0].startswith("✓")
+        assert texts[1].startswith("✓")
+        assert "−" in texts[1]
+
+    def test_try_all_fills_as_results_come_and_a_tried_plan_can_be_added(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        pane.try_all()
+        assert len(host.wanted) == len(all_plans(BEST)) == 48
+        machine, plan = host.wanted[5]
+        host.learn((machine, plan), metrics(10))
+        host.learn(host.wanted[6], "no order fits")
+        assert [line.key for line in pane.lines()] == ["A", "B", ""]
+        item = pane.table.item(2, 1)
+        assert item is not None
+        pane.table.itemActivated.emit(item)
+        added = host.store.state.active_entry
+        assert added is not None
+        assert (added.key, added.plan) == ("C", plan)
+
+    def test_nothing_dominates_what_is_on_the_front(self) -> None:
+        points = [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0), (2.5, 2.5), (1.0, 4.0)]
+        assert [points[n] for n in pareto(points)] == [(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]
+
+    def test_ticks_are_round(self) -> None:
+        assert round_steps(0.0, 10.0, 5) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+
+
+class TestHlo:
+    def test_a_line_is_cut_without_losing_anything(self) -> None:
+        line = '  ROOT %dot.1 = bf16[8,4]{1,0} dot(%a, %b), lhs_contracting_dims={1}, metadata={op_name="a(b)=c"}'
+        found = pieces(line)
+        assert "".join(piece.text for piece in found) == line
+        kinds = {piece.kind: piece.text for piece in found}
+        assert kinds["opcode"] == "dot"
+        assert kinds["text"] == '"a(b)=c"'
+        assert definitions([line]) == {"dot.1": 0}
+
+    def test_side_by_side_marks_what_was_added_and_removed(self) -> None:
+        found = printed(["a", "new", "b", "c"], ["a", "b", "old", "c"])
+        assert found.beside is not None
+        assert found.text.lines == ("a", "new", "b", "", "c")
+        assert found.beside.lines == ("a", "", "b", "old", "c")
+        assert dict(found.text.tints) == {1: "added"}
+        assert dict(found.beside.tints) == {3: "removed"}
+        assert found.text.numbers == (0, 1, 2, -1, 3)
+
+    def test_the_selection_is_marked_and_a_click_selects(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = HloPane(host)
+        qtbot.addWidget(pane)
+        pane.resize(900, 400)
+        pane.show()
+        pane.both.setChecked(True)
+        pane.active.picked.emit("dot.1.0")
+        assert host.store.state.selection.instructions == (2103,)
+        picture = pane.active.grab()
+        assert not picture.isNull()
+        pane.search.setText("transpose")
+        pane.find_next()
+        assert pane.title.text().startswith("line")
+        pane.close()
+
+
+class TestTable:
+    def test_rows_and_selection_follow_both_ways(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = TablePane(host)
+        qtbot.addWidget(pane)
+        pane.show()
+        found = host.store.state.active_variant
+        assert found is not None
+        assert pane.model.rowCount() == len(found.timeline)
+        pane.view.selectRow(3)
+        assert host.store.state.selection
+        host.store.become("Select", edits.selected(host.store.state, "A", (2103,)))
+        assert pane.model.index(pane.view.currentIndex().row(), 0).data() == "dot.1.0"
+        pane.view.sortByColumn(4, Qt.SortOrder.DescendingOrder)
+        assert pane.model.index(0, 1).data() == "loop"
+        pane.close()
+
+    def test_the_timelines_in_words(self, host: FakeHost) -> None:
+        host.store.become("Select", edits.selected(host.store.state, "A", (2001,)))
+        text = description_of(host.store.state)
+        assert "B, decomposed, active" in text
+        assert "against A" in text
+        assert "Selected in B" in text
+        assert description_of(Session()) == "No module is open."
+
+
+def test_the_welcome_lists_recent_files(qtbot: QtBot) -> None:
+    host = FakeHost()
+    host.paths = ("/models/step.hlo",)
+    pane = Welcome(host)
+    qtbot.addWidget(pane)
+    buttons = {b.text(): b for b in pane.findChildren(type(pane._recover))}
+    buttons["step.hlo  —  models"].click()
+    buttons["Open a sample"].click()
+    assert host.opened == ["/models/step.hlo"]
+    assert host.performed == ["open-sample"]
+
+
+def test_a_problem_is_told_in_full(qtbot: QtBot) -> None:
+    host = FakeHost()
+    pane = Problem(host)
+    qtbot.addWidget(pane)
+    host.store.reset(Session(path="/models/step.hlo"))
+    host.store.settle(problem="step.hlo:3:7: expected ')'")
+    assert pane.title.text() == "step.hlo could not be opened"
+    assert pane.text.text() == "step.hlo:3:7: expected ')'"
+
+
+def test_the_guide_ticks_off_what_was_done(qtbot: QtBot, host: FakeHost) -> None:
+    guide = Guide(host)
+    guide.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
+    qtbot.addWidget(guide)
+    assert [mark.text() for mark in guide._marks][1] == "☐"
+    host.store.become("Select", edits.selected(host.store.state, "A", (2001,)))
+    assert [mark.text() for mark in guide._marks][1] == "☑"
+
+
+@pytest.mark.parametrize(
+    ("typed", "title", "fits"), [("undo", "Undo", True), ("csl", "Copy as command line", True), ("xq", "Undo", False)]
+)
+def test_the_palette_matches_letters_in_order(typed: str, title: str, fits: bool) -> None:
+    assert (match(typed, title) is not None) == fits
