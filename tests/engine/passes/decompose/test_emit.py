@@ -103,7 +103,7 @@ def programs_on(draw: st.DrawFn, count: int, kind: str) -> Program:
 
 
 @given(st.data())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_random_programs(data: st.DataObject) -> None:
     check_random(data)
 
@@ -117,7 +117,7 @@ def test_many_random_programs(data: st.DataObject) -> None:
 
 def check_random(data: st.DataObject) -> None:
     count, kind = data.draw(st.sampled_from(range(2, 9))), data.draw(st.sampled_from(KINDS))
-    programs = data.draw(st.lists(programs_on(count, kind), min_size=8, max_size=16))
+    programs = data.draw(st.lists(programs_on(count, kind), min_size=6, max_size=12))
     chosen = [data.draw(st.sampled_from(variants())) for _ in programs]
     _, after, _ = decomposed(programs, chosen)
     check(after, programs, seed=data.draw(st.integers(0, 1000)))
