@@ -1,0 +1,232 @@
+"""The window as a whole, with real workers: a file is opened, compared, changed, saved and opened again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDialog
+from pytestqt.qtbot import QtBot
+
+from app.actions.action import Scope
+from app.actions.table import ACTIONS, MENUS
+from app.explorer import Explorer, command_line
+from app.jobs import Jobs
+from app.recovery import Recovery
+from app.settings import Settings
+from engine.control import Cancelled
+from engine.errors import LapstrakeError
+from engine.session import edits, files
+from engine.session.plan import MachineSpec, Plan
+from engine.session.session import Session
+from engine.session.store import Store
+from views.palette import CommandPalette
+from views.theme import DARK
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_forward_4_f32.hlo"
+LONG = 60_000
+
+
+@pytest.fixture
+def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
+    settings = Settings(tmp_path / "window.ini")
+    settings.theme = "light"
+    made = Explorer(settings)
+    made.show()
+    qtbot.waitExposed(made.window)
+    yield made
+    made.window.close()
+    made.window.deleteLater()
+    made.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+def settled(explorer: Explorer) -> bool:
+    session = explorer.store.state
+    return bool(session.problem) or (session.facts is not None and not any(e.pending for e in session.entries))
+
+
+def open_sample(qtbot: QtBot, explorer: Explorer) -> Session:
+    explorer.open(str(SAMPLE))
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    return explorer.store.state
+
+
+def test_a_file_becomes_variants_that_can_be_changed_saved_and_opened_again(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
+    session = open_sample(qtbot, explorer)
+    assert not session.problem
+    assert [e.error for e in session.entries] == [""] * len(session.entries)
+    assert len(session.entries) >= 3
+    assert session.facts is not None
+    assert session.facts.partitions == 4
+    base, active = session.base_entry, session.active_variant
+    assert base is not None
+    assert active is not None
+    assert active.candidates
+    explorer.window.plan_line.budget.setValue(1)
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    changed = explorer.store.state.active_variant
+    assert changed is not None
+    assert changed.schedule.budget.total == 1
+    explorer.perform("undo")
+    QCoreApplication.processEvents()
+    again = explorer.store.state.active_variant
+    assert again is active
+    place = tmp_path / "session.lapstrake"
+    assert explorer.documents.save(str(place)) == ""
+    assert json.loads(place.read_text("utf-8"))["lapstrake_session"] == files.VERSION
+    explorer.open(str(place))
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    reopened = explorer.store.state
+    assert [(e.key, e.plan, e.machine) for e in reopened.entries] == [
+        (e.key, e.plan, e.machine) for e in session.entries
+    ]
+    assert explorer.recent()[0] == str(place)
+
+
+def test_a_bad_file_says_what_is_wrong_where_its_timelines_would_be(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.hlo"
+    bad.write_text("HloModule m\nENTRY e {\n  ROOT r = f32[] negate(nobody)\n}\n", "utf-8")
+    for path in (bad, tmp_path, tmp_path / "missing.hlo"):
+        explorer.open(str(path))
+        qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+        assert explorer.store.state.problem
+        assert explorer.window.timelines.problem.isVisible()
+    bad.write_bytes(SAMPLE.read_bytes())
+    explorer.open(str(bad))
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    assert not explorer.store.state.problem
+
+
+def test_a_plan_that_cannot_be_made_fails_in_its_place(qtbot: QtBot, explorer: Explorer) -> None:
+    session = open_sample(qtbot, explorer)
+    entry = session.active_entry
+    assert entry is not None
+    broken = edits.with_options(entry.plan, "decompose", {"ring": "sideways"})
+    explorer.store.become("Break", edits.planned(session, entry.key, broken))
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    failed = explorer.store.state.active_entry
+    assert failed is not None
+    assert "sideways" in failed.error
+    explorer.perform("undo")
+    mended = explorer.store.state.active_entry
+    assert mended is not None
+    assert not mended.error
+
+
+def test_dropping_a_file_opens_it(qtbot: QtBot, explorer: Explorer) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(SAMPLE))])
+    event = QDropEvent(
+        QPointF(10, 10),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    explorer.window.dropEvent(event)
+    assert explorer.store.state.path == str(SAMPLE)
+    explorer.job_list.cancel_all()
+    qtbot.waitUntil(lambda: explorer.store.state.path == "", timeout=LONG)
+
+
+def test_the_palette_runs_what_was_typed(qtbot: QtBot, explorer: Explorer) -> None:
+    explorer.perform("palette")
+    palette = explorer.window.findChild(CommandPalette)
+    assert isinstance(palette, CommandPalette)
+    QTest.keyClicks(palette.line, "light or d")
+    QTest.keyClick(palette.line, Qt.Key.Key_Return)
+    assert explorer.theme is DARK
+    assert explorer.settings.theme == "dark"
+
+
+def test_help_opens_beside_the_window(explorer: Explorer) -> None:
+    for action in ("keys", "guide"):
+        explorer.perform(action)
+    shown = [w for w in explorer.window.findChildren(QDialog) if w.isVisible()]
+    assert len(shown) == 2
+    assert not any(w.isModal() for w in shown)
+    for dialog in shown:
+        dialog.close()
+
+
+def test_the_layout_is_remembered_and_can_be_reset(explorer: Explorer, qtbot: QtBot) -> None:
+    dock = explorer.window.docks["Inspector"]
+    dock.hide()
+    kept = explorer.window.layout_state()
+    explorer.perform("reset-layout")
+    assert dock.isVisible()
+    explorer.window.arrange(kept)
+    assert not dock.isVisible()
+
+
+def test_copy_as_command_line_quotes_what_the_shell_would_eat(explorer: Explorer, qtbot: QtBot) -> None:
+    open_sample(qtbot, explorer)
+    entry = explorer.store.state.active_entry
+    assert entry is not None
+    text = command_line("my model.hlo", entry)
+    assert text.startswith("lapstrake report 'my model.hlo' --chip tpu-v4 --passes ")
+    explorer.perform("copy-command")
+    assert QGuiApplication.clipboard().text().startswith("lapstrake report ")
+
+
+def test_every_action_has_a_place_and_keys_of_its_own() -> None:
+    ids = [action.id for action in ACTIONS]
+    assert len(set(ids)) == len(ids)
+    assert {action.menu for action in ACTIONS} <= {*MENUS, ""}
+    for scope in Scope:
+        keys = [key for action in ACTIONS if action.scope == scope for key in action.keys]
+        assert len(set(keys)) == len(keys)
+    for action in ACTIONS:
+        for key in action.keys:
+            plain = len(key) == 1
+            assert not plain or action.scope == Scope.TIMELINE, f"{key} would act while someone types"
+
+
+class TestJobs:
+    def test_errors_and_cancelling_end_in_failed(self, qtbot: QtBot) -> None:
+        jobs = Jobs()
+        errors: list[LapstrakeError] = []
+        jobs.start("bad", "engine.nowhere:nothing", done=lambda _: None, failed=errors.append)
+        qtbot.waitUntil(lambda: bool(errors), timeout=LONG)
+        assert "nowhere" in str(errors[0])
+        number = jobs.start("slow", "tests.app.slow:sleep", 60.0, done=lambda _: None, failed=errors.append)
+        assert jobs.is_running(number)
+        jobs.cancel(number)
+        qtbot.waitUntil(lambda: len(errors) == 2, timeout=LONG)
+        assert isinstance(errors[1], Cancelled)
+        assert [state.state for state in jobs.states()] == ["cancelled", "failed"]
+        jobs.close()
+
+    def test_only_so_many_run_at_once_and_results_arrive(self, qtbot: QtBot) -> None:
+        jobs = Jobs()
+        found: list[float] = []
+        for n in range(4):
+            jobs.start(f"job {n}", "tests.app.slow:sleep", 0.01, done=found.append)
+        assert sum(state.message == "waiting for its turn" for state in jobs.states()) == 2
+        qtbot.waitUntil(lambda: len(found) == 4, timeout=LONG)
+        jobs.close()
+
+
+class TestRecovery:
+    def test_what_a_crash_left_is_found_and_a_good_end_leaves_nothing(self, qtbot: QtBot, tmp_path: Path) -> None:
+        store: Store[Session] = Store(edits.opened("step.hlo", [("", Plan())], MachineSpec()))
+        recovery = Recovery(store, tmp_path)
+        recovery.write()
+        assert recovery.left_behind() == ()
+        mine = next(tmp_path.glob("autosave-*"))
+        crashed = tmp_path / "autosave-999999999.lapstrake"
+        crashed.write_bytes(mine.read_bytes())
+        assert recovery.left_behind() == (crashed,)
+        recovery.discard()
+        recovery.close()
+        assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.chips.budget import Budget, Kind
+from engine.errors import InputError
+from engine.session import edits, files
+from engine.session.plan import AS_LOADED, MachineSpec, Plan
+from engine.session.session import Session
+
+PLANS = st.builds(
+    Plan,
+    passes=st.sampled_from(["", "decompose{ring=both},async-permute", "fuse"]),
+    scheduler=st.sampled_from(["bottom-up", "improve{seconds=2}"]),
+    budget=st.sampled_from([None, Budget(), Budget(total=4), Budget(total=5, by_kind=((Kind.PERMUTE, 2),))]),
+    memory_cap=st.none() | st.integers(1, 2**45),
+)
+
+
+def session(*plans: Plan) -> Session:
+    made = edits.opened("step.hlo", [("", plan) for plan in plans], MachineSpec("tpu-v5p", "4x4x4", "x=8,y=8"))
+    return replace(made, reading=False)
+
+
+@given(st.lists(PLANS, min_size=1, max_size=4), st.lists(st.integers(0, 2**60), max_size=3, unique=True))
+def test_what_is_saved_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, plans: list[Plan], times: list[int]
+) -> None:
+    place = tmp_path_factory.mktemp("session") / "a.lapstrake"
+    before = session(*plans)
+    for time in times:
+        before = edits.marked(before, time, "nöte")
+    before = edits.renamed(edits.folded(before, "A"), "A", "mine")
+    files.save(before, place)
+    after = files.load(place).session
+    assert after.entries == before.entries
+    assert (after.active, after.base, after.marks) == (before.active, before.base, before.marks)
+
+
+def test_the_module_is_found_beside_the_session_when_both_were_moved(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    (old / "step.hlo").write_text("HloModule m", "utf-8")
+    files.save(replace(session(AS_LOADED), path=str(old / "step.hlo")), old / "a.lapstrake")
+    old.rename(new)
+    assert files.load(new / "a.lapstrake").session.path == str(new / "step.hlo")
+
+
+def test_saving_replaces_in_one_step_and_leaves_no_draft(tmp_path: Path) -> None:
+    place = tmp_path / "a.lapstrake"
+    place.write_text("old", "utf-8")
+    files.save(session(AS_LOADED), place)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.lapstrake"]
+    with pytest.raises(OSError, match="nowhere"):
+        files.save(session(AS_LOADED), tmp_path / "nowhere" / "a.lapstrake")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "JSON"),
+        ("[1]", "another file"),
+        ("{}", "another file"),
+        ('{"lapstrake_session": 99}', "version 99"),
+        ('{"lapstrake_session": 1}', "'variants' is missing"),
+        ('{"lapstrake_session": 1, "variants": [], "marks": []}', "keys that differ"),
+    ],
+)
+def test_what_is_no_session_is_refused_with_a_reason(tmp_path: Path, text: str, said: str) -> None:
+    place = tmp_path / "a.lapstrake"
+    place.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=said):
+        files.load(place)
+
+
+@pytest.mark.parametrize("change", [{"budget": "many"}, {"passes": 3}, {"memory_cap": "x"}])
+def test_a_damaged_variant_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    place = tmp_path / "a.lapstrake"
+    files.save(session(AS_LOADED), place)
+    content = json.loads(place.read_text("utf-8"))
+    content["variants"][0].update(change)
+    place.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(InputError, match="cannot be used"):
+        files.load(place)
+
+
+def test_a_session_is_known_by_its_content_too(tmp_path: Path) -> None:
+    place = tmp_path / "renamed.json"
+    files.save(session(AS_LOADED), place)
+    assert files.is_session(place)
+    (tmp_path / "other.json").write_text("{}", "utf-8")
+    assert not files.is_session(tmp_path / "other.json")
+    assert not files.is_session(tmp_path / "missing")
