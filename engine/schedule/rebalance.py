@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from engine.schedule.instance import DONE, START, TOTAL, UNLIMITED, Instance
+from engine.schedule.forward_guard import ForwardGuard
+from engine.schedule.instance import DONE, START, TOTAL, Instance
 
 
-def rebalance(instance: Instance, given: list[int]) -> list[int]:
+def rebalance(instance: Instance, given: list[int], *, guarded: bool = False) -> list[int]:
     """Walk the order `given`; after each start put what is next in it, until that takes as long as the transfer.
 
     What a start needs comes right before it; what it does not need and its predecessor's transfer has no use for comes
     later, where it can fill the next interval. Dones come when something needs them, when their place in flight is
-    wanted, or at the end.
+    wanted, or at the end. `guarded` keeps the result within budget and memory cap, as `given` is; else it may not be.
     """
-    return _Walk(instance, given).run()
+    return _Walk(instance, given, ForwardGuard(instance, given) if guarded else None).run()
 
 
 class _Walk:
-    def __init__(self, instance: Instance, given: list[int]) -> None:
+    def __init__(self, instance: Instance, given: list[int], guard: ForwardGuard | None) -> None:
         self._instance = instance
         self._given = given
         self._place = [0] * len(given)
@@ -33,10 +34,7 @@ class _Walk:
         self._flying = [0] * (TOTAL + 1)
         self._order: list[int] = []
         self._now = 0
-        cap = instance.problem.memory_cap
-        self._cap = UNLIMITED if cap is None else cap
-        self._unread = instance.memory.readers.copy()
-        self._live = instance.memory.fixed
+        self._guard = guard
 
     def run(self) -> list[int]:
         instance = self._instance
@@ -46,54 +44,39 @@ class _Walk:
             if not left and not self._placed[node] and not instance.role[node]:
                 heappush(self._ready, self._place[node])
         for node in self._given:
-            if instance.role[node] == START and not self._placed[node]:
-                self._need(node)
+            if instance.role[node] == START and not self._placed[node] and self._need(node):
                 self._fill(self._now + instance.latency[instance.partner[node]])
         while len(self._order) < len(self._given):
+            before = len(self._order)
             self._fill(None)
-            if self._in_flight:
-                self._need(next(iter(self._in_flight)))
+            if self._in_flight and self._need(next(iter(self._in_flight))):
+                continue
+            if len(self._order) == before:
+                self._put(self._next())
         return self._order
 
+    def _next(self) -> int:
+        """What may always be put: the first of what is left of the given order."""
+        return next(node for node in self._given if not self._placed[node])
+
     def _fill(self, until: int | None) -> None:
-        """Put what is next in the given order until the clock reaches `until`; what does not fit the cap, later."""
+        """Put what is next in the given order until the clock reaches `until`; what the limits refuse waits."""
         later: list[int] = []
         while self._ready and (until is None or self._now < until):
             position = heappop(self._ready)
             node = self._given[position]
-            if self._placed[node]:
-                continue
-            if self._live + self._peak(node) > self._cap and (self._ready or self._in_flight):
+            if not self._placed[node] and not (self._make_room(node) and self._put(node)):
                 later.append(position)
-                continue
-            self._make_room(node)
-            if not self._placed[node]:
-                self._put(node)
         for position in later:
-            heappush(self._ready, position)
+            if not self._placed[self._given[position]]:
+                heappush(self._ready, position)
 
-    def _peak(self, node: int) -> int:
-        """Bytes on top of what is live while `node` runs."""
-        memory = self._instance.memory
-        return sum([memory.size[b] for b in memory.defines[node]]) + memory.callee[node]
-
-    def _live_after(self, node: int) -> int:
-        """Bytes live after `node` over those before."""
-        memory = self._instance.memory
-        more = sum([memory.size[b] for b in memory.defines[node] if self._unread[b]])
-        for b in memory.reads[node]:
-            self._unread[b] -= 1
-            if not self._unread[b]:
-                more -= memory.size[b]
-        return more
-
-    def _need(self, node: int) -> None:
-        """Put `node` after everything that it needs, in the given order."""
+    def _need(self, node: int) -> bool:
+        """Put `node` after everything that it needs, in the given order; False where the limits refuse something."""
         for needed in sorted(self._ancestors(node), key=self._place.__getitem__):
-            if not self._placed[needed]:
-                self._make_room(needed)
-                if not self._placed[needed]:
-                    self._put(needed)
+            if not self._placed[needed] and not (self._make_room(needed) and self._put(needed)):
+                return False
+        return True
 
     def _ancestors(self, node: int) -> set[int]:
         """What is not yet placed and comes before `node`, itself included."""
@@ -106,13 +89,14 @@ class _Walk:
                     stack.append(p)
         return found
 
-    def _make_room(self, node: int) -> None:
-        """End transfers, the oldest first, until `node` fits the budget."""
+    def _make_room(self, node: int) -> bool:
+        """End transfers, the oldest first, until `node` fits the budget; False where it was put on the way."""
         for done in list(self._in_flight):
             if self._fits(node):
-                return
+                break
             if done in self._in_flight and node not in self._ancestors(done):
                 self._need(done)
+        return not self._placed[node]
 
     def _fits(self, node: int) -> bool:
         instance, flying, limit = self._instance, self._flying, self._instance.limit
@@ -122,12 +106,13 @@ class _Walk:
         held = instance.held.get(node)
         return held is None or all(f + h <= m for f, h, m in zip(flying, held, limit, strict=True))
 
-    def _put(self, node: int) -> None:
+    def _put(self, node: int) -> bool:
+        """Put `node` last, unless the guard refuses it."""
         instance = self._instance
+        if self._guard is not None and not self._guard.place(node):
+            return False
         self._placed[node] = 1
         self._order.append(node)
-        if self._cap < UNLIMITED:
-            self._live += self._live_after(node)
         if instance.role[node] == START:
             done = instance.partner[node]
             self._in_flight[done] = self._now + instance.duration[node] + instance.latency[done]
@@ -140,6 +125,7 @@ class _Walk:
             self._left[s] -= 1
             if not self._left[s] and not instance.role[s] and not self._placed[s]:
                 heappush(self._ready, self._place[s])
+        return True
 
     def _fly(self, node: int, step: int) -> None:
         self._flying[self._instance.kind[node]] += step

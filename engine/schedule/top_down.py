@@ -38,13 +38,14 @@ class TopDown:
         instance = Instance.of(problem)
         given = input_order(instance)
         best = self._stretched(instance, given, given)
-        if self.rebalance:
+        if not self.rebalance:
+            return best
+        for guarded in (False, True):
             control.step(0.5, f"rebalancing {problem.graph.name}")
-            filled = rebalance(instance, given)
+            filled = rebalance(instance, given, guarded=guarded)
             if broken_rule(problem, np.array(filled, np.int64)) is None:
                 balanced = self._stretched(instance, given, filled)
-                if makespan(instance, balanced.nodes.tolist()) <= makespan(instance, best.nodes.tolist()):
-                    return balanced
+                return min(balanced, best, key=lambda order: makespan(instance, order.nodes.tolist()))
         return best
 
     def _stretched(self, instance: Instance, given: list[int], base: list[int]) -> Order:
