@@ -66,6 +66,7 @@ def emit(editor: Editor, site: Site, variant: Variant) -> Emitted:
             _emit_all_reduce(editor, site, variant)
         case ChainSite():
             emit_chain(editor, _ring(editor, site.gather.groups), site, variant)
+    editor.remove_dead(reversed(editor.added_since(before)))
     added = editor.added_since(before)
     for predecessor in waits:
         for new in added:

@@ -37,9 +37,9 @@ class _Piece:
     """A shard, or half of one, at any stage of the chain."""
 
     value: Instruction
-    number: Instruction
-    """Which block the shard is."""
-    lane: int
+    slot: Slot
+    """Which shard it is; the stream is the lane."""
+    pace: Pace | None = None
 
 
 def emit_chain(editor: Editor, ring: Ring, site: ChainSite, variant: Variant) -> None:
@@ -76,7 +76,7 @@ class _Chain:
         builder, size = self.builder, self.ring.size
         directions = (1, -1)[: self.lanes]
         own = self._split(self.shard)
-        kept = self._first(builder, [_Piece(own[k], self._number(builder, Slot(k, 0)), k) for k in range(self.lanes)])
+        kept = self._first(builder, [_Piece(own[k], Slot(k, 0)) for k in range(self.lanes)])
         buffers = [self.ring.shift(builder, own[k], directions[k]) for k in range(self.lanes)]
         chains: list[Instruction] = []
         offset, period = 1, self.variant.unroll
@@ -86,8 +86,8 @@ class _Chain:
                 buffers, chains = self._loop(buffers, chains, trips, period)
                 offset += trips * period
                 continue
-            numbers = [self._number(builder, Slot(k, directions[k] * offset)) for k in range(self.lanes)]
-            buffers, chains = self._step(builder, buffers, chains, numbers, last=offset == size - 1)
+            pieces = [_Piece(buffers[k], Slot(k, directions[k] * offset)) for k in range(self.lanes)]
+            buffers, chains = self._step(builder, pieces, chains, last=offset == size - 1)
             offset += 1
         arrived = [self.ring.shift(self.end, chains[k], directions[k]) for k in range(self.lanes)]
         partials = self._second(builder, kept)
@@ -101,7 +101,7 @@ class _Chain:
         plan = self.variant.gather_plan(ring.size)
         buffers = [ring.shift(builder, self.shard, hops) for hops in plan.entries]
         for number, slots in enumerate(plan.steps):
-            pieces = [_Piece(buffers[s.stream], self._number(builder, s), 0) for s in slots]
+            pieces = [_Piece(buffers[s.stream], Slot(0, s.offset)) for s in slots]
             if number + 1 < len(plan.steps):
                 for slot in slots:
                     buffers[slot.stream] = ring.shift(builder, buffers[slot.stream], plan.hops[slot.stream])
@@ -132,34 +132,25 @@ class _Chain:
         def body(inside: Builder, iteration: Instruction, state: list[Instruction]) -> list[Instruction]:
             at, sums = state[:lanes], state[lanes:]
             for turn in range(period):
-                slots = [Slot(k, directions[k] * (2 + turn)) for k in range(lanes)]
-                paces = [Pace(iteration, directions[k] * period, trips) for k in range(lanes)]
-                numbers = [self._number(inside, s, p) for s, p in zip(slots, paces, strict=True)]
-                at, sums = self._step(inside, at, sums, numbers, last=False)
+                pieces = [
+                    _Piece(at[k], Slot(k, way * (2 + turn)), Pace(iteration, way * period, trips))
+                    for k, way in enumerate(directions)
+                ]
+                at, sums = self._step(inside, pieces, sums, last=False)
             return [*at, *sums]
 
         state = counted_loop(self.builder, [*buffers, *chains], trips, body)
         return state[:lanes], state[lanes:]
 
-    def _number(self, builder: Builder, slot: Slot, pace: Pace | None = None) -> Instruction:
-        """Which block the shard of a slot is."""
-        shard = self.ring.shard(builder, self.position, slot, pace)
-        return self.ring.numbered(builder, shard, self.scatter.positions)
-
     def _step(
-        self,
-        builder: Builder,
-        buffers: Sequence[Instruction],
-        chains: Sequence[Instruction],
-        numbers: Sequence[Instruction],
-        *,
-        last: bool,
+        self, builder: Builder, pieces: Sequence[_Piece], chains: Sequence[Instruction], *, last: bool
     ) -> tuple[list[Instruction], list[Instruction]]:
         """Both einsums on the shards at hand, while the next shards and the accumulators travel."""
         directions = (1, -1)[: self.lanes]
         end = builder.working_for(self.end.source)
-        following = [b if last else self.ring.shift(builder, b, h) for b, h in zip(buffers, directions, strict=True)]
-        pieces = [_Piece(b, n, k) for k, (b, n) in enumerate(zip(buffers, numbers, strict=True))]
+        following = [
+            p.value if last else self.ring.shift(builder, p.value, h) for p, h in zip(pieces, directions, strict=True)
+        ]
         sums = self._second(builder, self._first(builder, pieces))
         if chains:
             arrived = [self.ring.shift(end, c, h) for c, h in zip(chains, directions, strict=True)]
@@ -241,7 +232,9 @@ class _Chain:
     def _block_of(self, builder: Builder, whole: Instruction, dim: int, block: int, piece: _Piece) -> Instruction:
         """The part of an array that goes with a piece."""
         size = block // self.lanes
-        start = builder.add_index(builder.scale_index(piece.number, block), piece.lane * size)
+        shard = self.ring.shard(builder, self.position, piece.slot, piece.pace)
+        number = self.ring.numbered(builder, shard, self.scatter.positions)
+        start = builder.add_index(builder.scale_index(number, block), piece.slot.stream * size)
         return builder.once(("part", whole.id, dim, start.id), lambda: builder.dynamic_slice(whole, dim, start, size))
 
     def _split(self, shard: Instruction) -> list[Instruction]:

@@ -149,7 +149,8 @@ def test_counts(case: str, variant: Variant, count: int) -> None:
     editor = Editor(module)
     if why_not(editor, site, variant) is not None:
         return
-    emit(editor, site, variant)
+    added = emit(editor, site, variant).added
+    assert all(editor.users(i) or editor.is_root(i) for i in added)
     after = editor.finish()
     halved = program.scatter and variant.halved
     einsums = (count + 1) // 2 if variant.both else count

@@ -37,7 +37,8 @@ def chained(count: int, kind: str, variant: Variant) -> tuple[Block, Module, Mod
     site, editor = block.site(module), Editor(module)
     if why_not(editor, site, variant) is not None:
         return block, module, None
-    emit(editor, site, variant)
+    added = emit(editor, site, variant).added
+    assert all(editor.users(i) or editor.is_root(i) for i in added)
     return block, module, editor.finish()
 
 
