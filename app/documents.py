@@ -67,7 +67,7 @@ class Documents(QObject):
         try:
             saved = files.load(path)
         except InputError as error:
-            self._store.reset(Session(path=path, problem=str(error)))
+            self._store.reset(Session(path=path, problem=_told(error)))
             return
         self._saved = saved
         self.session_path = path
@@ -141,7 +141,7 @@ class Documents(QObject):
             if isinstance(error, Cancelled):
                 self._store.reset(Session())
                 return
-            self._store.settle(reading=False, problem=str(_explained(error, path, data)))
+            self._store.settle(reading=False, problem=_told(_explained(error, path, data)))
 
         return failed
 
@@ -170,6 +170,13 @@ def fresh(session: Session) -> Session:
     """`session` without results: they are computed anew."""
     entries = tuple(replace(entry, variant=None, error="") for entry in session.entries)
     return replace(session, entries=entries, facts=None)
+
+
+def _told(error: LapstrakeError) -> str:
+    """An error in full, with the line it is about."""
+    if isinstance(error, InputError) and error.place is not None:
+        return f"{error.message}\n\n{error.place}"
+    return str(error)
 
 
 def _explained(error: LapstrakeError, path: str, data: bytes) -> LapstrakeError:

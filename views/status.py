@@ -21,6 +21,7 @@ class StatusBar(QStatusBar):
         self._host = host
         self._job = 0
         self.setSizeGripEnabled(False)
+        self.setContentsMargins(GRID, 0, 2 * GRID, 0)
         self.job = QWidget()
         line = QHBoxLayout(self.job)
         line.setContentsMargins(GRID, 0, 0, 0)

@@ -147,6 +147,8 @@ class ComparePane(QWidget):
     def _said(self, session: Session) -> str:
         if not session.path:
             return "Open a module to compare ways of running it."
+        if session.problem:
+            return "The file could not be read."
         if not self._lines:
             return "Waiting for the first variant."
         if self._tried:

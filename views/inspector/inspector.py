@@ -195,7 +195,9 @@ def _origin(instruction: HloInstructionProto, muted: str) -> str:
 def _about_variant(session: Session) -> str:
     entry = session.active_entry
     if entry is None or entry.variant is None:
-        return "<p>Select an instruction to see what it is, what it costs and why it waits.</p>" if session.path else ""
+        return (
+            "<p>Select an instruction to see what it is, what it costs and why it waits.</p>" if session.entries else ""
+        )
     variant = entry.variant
     metrics = variant.metrics
     rows = [

@@ -13,7 +13,7 @@ from engine.chips.library import chips
 from engine.errors import UsageError
 from engine.schedule.registry import SCHEDULERS
 from engine.session import edits
-from engine.session.plan import MachineSpec, Plan
+from engine.session.plan import BEST_PASSES, MachineSpec, Plan
 from engine.session.session import Entry, Session
 from views.flow import FlowLayout
 from views.plan.choices import CHOICES, Choice, enabled, value_of, with_value
@@ -102,9 +102,9 @@ class PlanLine(QWidget):
             return
         entry = session.active_entry
         self.setEnabled(entry is not None)
-        if entry is not None:
-            self._show_machine(entry)
-            self._show_plan(entry)
+        shown = entry or Entry("", Plan(BEST_PASSES))
+        self._show_machine(shown)
+        self._show_plan(shown)
 
     def _show_machine(self, entry: Entry) -> None:
         spec = entry.machine
@@ -127,9 +127,10 @@ class PlanLine(QWidget):
         with QSignalBlocker(self.budget):
             self.budget.setValue(min(limit or MOST_IN_FLIGHT, MOST_IN_FLIGHT))
         own = plan.budget is None
-        text = "no limit" if limit is None else str(limit)
+        unknown = own and entry.variant is None
+        text = "" if unknown else "no limit" if limit is None else str(limit)
         by_kind = ", by kind" if plan.budget is not None and plan.budget.by_kind else ""
-        self.budget_text.setText(f"{text} (chip's)" if own else f"{text}{by_kind}")
+        self.budget_text.setText(f"{text} (chip's)".lstrip() if own else f"{text}{by_kind}")
         self.cap.setText(bytes_text(plan.memory_cap) if plan.memory_cap is not None else "")
 
     # From the controls to the session
