@@ -87,9 +87,10 @@ def _scaling_book() -> Iterable[Point]:
         ("f32[512,2048]{1,0}", "f32[2048,2048]{1,0}"),
         "  ROOT d = f32[512,2048]{1,0} dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
     )
+    links = "the gather took 87 µs there, 36 µs here: how the two devices of a v2 chip share its links is not published"
     case = "scaling book, 2×4 TPU v2, A[1024,2048]·W[2048,8192]"
     yield Point(f"{case}, without communication", "µs", 224, _microseconds(alone, spec, WHOLE))
-    yield Point(f"{case}, blocking", "µs", 311, _microseconds(gathered, spec, WHOLE))
+    yield Point(f"{case}, blocking", "µs", 311, _microseconds(gathered, spec, WHOLE), links)
     yield Point(f"{case}, overlapped", "µs", 244, _microseconds(gathered, spec, OVERLAPPED))
 
 
