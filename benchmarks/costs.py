@@ -1,7 +1,7 @@
 """The compute model against the production TPU compiler's own estimates, module by module.
 
 ``python -m benchmarks.costs [CHIP=FILE.hlo …]`` prints, for every module, how far the model's prices of fusions are
-from `estimated_cycles` in the module's text. The model's constants were fitted on TPU v4 only; the other chips check
+from `estimated_cycles` in the module's text. The constants were fitted on TPU v4; the other chips check
 them. Without arguments the modules in ``tests/data`` and ``benchmarks/data`` are taken. More of them are made without
 a TPU: ``jax.experimental.topologies.get_topology_desc("tpu", "v5e:4x4")``, compile, ``compiled.as_text()``.
 """

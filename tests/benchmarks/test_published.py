@@ -12,7 +12,7 @@ def test_every_point_is_near_or_says_why() -> None:
     assert len(found) >= 14
     for point in found:
         assert abs(point.error) <= GOAL or point.reason, point.case
-    assert sum(abs(point.error) <= GOAL for point in found) >= len(found) - 1
+    assert sum(abs(point.error) <= GOAL for point in found) >= len(found) - 2
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
