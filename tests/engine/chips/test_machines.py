@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from math import prod
 from pathlib import Path
 
@@ -187,6 +188,15 @@ def test_devices_of_one_chip_stay_together() -> None:
 def test_a_mesh_and_a_torus_of_different_sizes() -> None:
     with pytest.raises(ValueError, match="on a torus"):
         place((("x", 5),), (6,), (False,))
+
+
+@pytest.mark.parametrize(("chip", "devices"), [("tpu-v4", 64), ("tpu-v7x", 8), ("h100", 16)])
+def test_machines_travel_to_worker_processes(chip: str, devices: int) -> None:
+    found = machine(devices, chip)
+    there = pickle.loads(pickle.dumps(found))
+    assert there.chip == found.chip
+    assert there.links == found.links
+    assert np.array_equal(there.position, found.position)
 
 
 def test_parsed_meshes() -> None:
