@@ -144,11 +144,7 @@ class Explorer(QObject):
 
     def show(self) -> None:
         """Show the window where and as it was."""
-        geometry = self.settings.geometry
-        if geometry is not None:
-            self.window.restoreGeometry(geometry)
-        self.window.show()
-        self.window.arrange(self.settings.layout)
+        self.window.open_with(self.settings.geometry, self.settings.layout)
 
     def warm(self) -> None:
         """Start a worker before the first job asks for one."""

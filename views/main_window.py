@@ -25,6 +25,15 @@ LAYOUT_VERSION = 1
 """Raised when panes come or go: a layout of another version is not restored."""
 
 
+_NARROWEST = 48 * GRID
+"""Panes at the sides do not become narrower than this: their text would fall apart."""
+
+_AREAS = {
+    "Collectives": Qt.DockWidgetArea.LeftDockWidgetArea,
+    "Inspector": Qt.DockWidgetArea.RightDockWidgetArea,
+}
+
+
 class MainWindow(QMainWindow):
     """Panes and where they are. What is done with them is in the table of actions."""
 
@@ -43,6 +52,8 @@ class MainWindow(QMainWindow):
         self.setMenuWidget(self._top())
         self.collectives = Collectives(host)
         self.inspector = Inspector(host)
+        for side in (self.collectives, self.inspector):
+            side.setMinimumWidth(_NARROWEST)
         self.log = JobLog(host)
         self.docks: dict[str, QDockWidget] = {}
         self._dock("Collectives", self.collectives, Qt.DockWidgetArea.LeftDockWidgetArea)
@@ -55,7 +66,6 @@ class MainWindow(QMainWindow):
         self.resize(1440, 900)
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, frozenset({"path"}))
-        self._first_layout: QByteArray | None = None
 
     def sizeHint(self) -> QSize:  # noqa: N802
         return QSize(1440, 900)
@@ -79,28 +89,41 @@ class MainWindow(QMainWindow):
 
     def add_bottom(self, panes: Sequence[tuple[str, QWidget]]) -> None:
         """More panes as tabs of the bottom area, before the log."""
-        docks = [self._dock(title, pane, Qt.DockWidgetArea.BottomDockWidgetArea) for title, pane in panes]
-        for left, right in pairwise((*docks, self.docks["Log"])):
-            self.tabifyDockWidget(left, right)
-        if docks:
-            docks[0].raise_()
+        log = self.docks.pop("Log")
+        for title, pane in panes:
+            self._dock(title, pane, Qt.DockWidgetArea.BottomDockWidgetArea)
+        self.docks["Log"] = log
+        self.reset_layout()
 
-    def arrange(self, layout: QByteArray | None) -> None:
-        """Remember the first layout, then take over `layout` if it is of this version."""
-        self.resizeDocks(
-            [self.docks["Collectives"], self.docks["Inspector"]], [62 * GRID, 68 * GRID], Qt.Orientation.Horizontal
-        )
+    def reset_layout(self) -> None:
+        """Every pane back to its first place, shown."""
+        for title, dock in self.docks.items():
+            self.removeDockWidget(dock)
+            dock.setFloating(False)  # Qt's signature
+            self.addDockWidget(_AREAS.get(title, Qt.DockWidgetArea.BottomDockWidgetArea), dock)
+            dock.show()
+        bottom = [dock for title, dock in self.docks.items() if title not in _AREAS]
+        for left, right in pairwise(bottom):
+            self.tabifyDockWidget(left, right)
+        bottom[0].raise_()
+        self._resize_docks()
+
+    def _resize_docks(self) -> None:
+        sides = [self.docks["Collectives"], self.docks["Inspector"]]
+        self.resizeDocks(sides, [62 * GRID, 68 * GRID], Qt.Orientation.Horizontal)
         self.resizeDocks([self.docks["Log"]], [52 * GRID], Qt.Orientation.Vertical)
-        self._first_layout = self.saveState(LAYOUT_VERSION)
-        if layout is not None:
-            self.restoreState(layout, LAYOUT_VERSION)
+
+    def open_with(self, geometry: QByteArray | None, layout: QByteArray | None) -> None:
+        """Show the window where it was and with its panes where they were; the first layout where that is unknown."""
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        restored = layout is not None and self.restoreState(layout, LAYOUT_VERSION)
+        self.show()
+        if not restored:
+            self._resize_docks()
 
     def layout_state(self) -> QByteArray:
         return self.saveState(LAYOUT_VERSION)
-
-    def reset_layout(self) -> None:
-        if self._first_layout is not None:
-            self.restoreState(self._first_layout, LAYOUT_VERSION)
 
     def show_pane(self, title: str) -> None:
         dock = self.docks[title]

@@ -165,7 +165,7 @@ def test_the_layout_is_remembered_and_can_be_reset(explorer: Explorer, qtbot: Qt
     kept = explorer.window.layout_state()
     explorer.perform("reset-layout")
     assert dock.isVisible()
-    explorer.window.arrange(kept)
+    explorer.window.open_with(None, kept)
     assert not dock.isVisible()
 
 
