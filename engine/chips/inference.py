@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from engine.chips.chip import Chip, TorusLinks, Wrap
+from engine.chips.chip import Chip, DomainLinks, TorusLinks, Wrap
 from engine.chips.links import read_links
 from engine.chips.machine import Machine
 from engine.chips.mesh import DeviceOrder, Mesh, infer_mesh, parse_mesh, place
@@ -65,23 +65,29 @@ def _topology(chip: Chip, devices: int, text: str | None, notes: list[str]) -> T
     if text is not None and text.endswith(".toml"):
         return read_links(text, devices)
     if isinstance(chip.network, TorusLinks):
-        chips = -(-devices // chip.devices_per_chip)
-        shape, forced = (_torus_shape(chip.network, chips), None) if text is None else _read_shape(text)
-        if text is None and chips > 1:
-            notes.append(f"Topology {'x'.join(map(str, shape))} was assumed for {chips} chips.")
-        if prod(shape) != chips:
-            raise UsageError(
-                f"topology {text} has {prod(shape)} chips, but the module runs on {devices} devices"
-                f" ({chip.devices_per_chip} a chip): {chips} chips are needed"
-            )
-        if any(size > most for size, most in zip(sorted(shape), sorted(chip.network.largest), strict=False)):
-            largest = "x".join(map(str, chip.network.largest))
-            notes.append(f"{'x'.join(map(str, shape))} is larger than a {chip.title} pod ({largest}).")
-        if len(shape) > 3:
-            raise UsageError(f"a torus has up to 3 axes, but topology {text} has {len(shape)}")
-        wrap = forced or _wraps(chip.network, shape)
-        return Torus(shape, wrap, chip.network.link, chip.network.hop_latency)
-    network = chip.network
+        return _torus(chip, chip.network, devices, text, notes)
+    return _domains(chip.network, devices, text, notes)
+
+
+def _torus(chip: Chip, network: TorusLinks, devices: int, text: str | None, notes: list[str]) -> Torus:
+    chips = -(-devices // chip.devices_per_chip)
+    shape, forced = (_torus_shape(network, chips), None) if text is None else _read_shape(text)
+    shown = "x".join(map(str, shape))
+    if prod(shape) != chips:
+        raise UsageError(
+            f"topology {text} has {prod(shape)} chips, but the module runs on {devices} devices"
+            f" ({chip.devices_per_chip} a chip): {chips} chips are needed"
+        )
+    if len(shape) > 3:
+        raise UsageError(f"a torus has up to 3 axes, but topology {text} has {len(shape)}")
+    if text is None and chips > 1:
+        notes.append(f"Topology {shown} was assumed for {chips} chips.")
+    if any(size > most for size, most in zip(sorted(shape), sorted(network.largest), strict=False)):
+        notes.append(f"{shown} is larger than a {chip.title} pod ({'x'.join(map(str, network.largest))}).")
+    return Torus(shape, forced or _wraps(network, shape), network.link, network.hop_latency)
+
+
+def _domains(network: DomainLinks, devices: int, text: str | None, notes: list[str]) -> Domains:
     if text is None:
         # As few domains as can be filled evenly: a job does not always use every device of each.
         domains = next(d for d in range(1, devices + 1) if devices % d == 0 and devices // d <= network.domain)
@@ -90,11 +96,9 @@ def _topology(chip: Chip, devices: int, text: str | None, notes: list[str]) -> T
             notes.append(f"Topology {domains}x{size} (domains × devices) was assumed for {devices} devices.")
     else:
         shape, _ = _read_shape(text)
-        if len(shape) == 1:
-            shape = (1, *shape)
-        if len(shape) != 2 or prod(shape) != devices:
+        domains, size = shape if len(shape) == 2 else (1, prod(shape))
+        if len(shape) > 2 or domains * size != devices:
             raise UsageError(f"a GPU topology is NODESxGPUS with {devices} devices in all, but '{text}' came")
-        domains, size = shape
     return Domains(domains, size, network.link, network.network, network.link_latency, network.network_latency)
 
 

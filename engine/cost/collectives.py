@@ -47,14 +47,15 @@ def _permute(machine: Machine, pairs: Lists, size: int) -> Transfer:
     return _routed(machine, ends[:, 0], ends[:, 1], float(size))
 
 
-def _routed(machine: Machine, sources: Ints, targets: Ints, size: float, steps: float = 1) -> Transfer:
-    """Transfers routed all at once, `steps` times in a row."""
+def _routed(machine: Machine, sources: Ints, targets: Ints, size: float, steps: int = 1, launches: int = 1) -> Transfer:
+    """Transfers routed all at once, `steps` times in a row, by that many launches."""
     load = machine.load(sources, targets, size)
     if not load.bytes.any():
         return NOTHING
     rates = np.array([link.rate.usable for link in machine.links])
     wire = float((load.bytes / rates).max()) * PICO
-    return _transfer(_launch(machine) + steps * (load.latency + _slowed(machine, size, wire)), load.bytes * steps)
+    moving = steps * (load.latency + _slowed(machine, size, wire))
+    return _transfer(launches * _launch(machine) + moving, load.bytes * steps)
 
 
 def _transfer(time: float, loads: Floats) -> Transfer:
@@ -85,17 +86,17 @@ def ring_time(machine: Machine, groups: Groups | Lists, shard_bytes: int, steps:
     (technique §6). With `both` a shard moves in each direction at every step.
     """
     members = groups.members if isinstance(groups, Groups) else groups
-    return _ring(machine, members, shard_bytes, steps, both)
+    return _ring(machine, members, shard_bytes, steps, both, steps)
 
 
 @lru_cache(maxsize=1024)
-def _ring(machine: Machine, groups: Lists, shard_bytes: int, steps: int, both: bool) -> Transfer:
+def _ring(machine: Machine, groups: Lists, shard_bytes: int, steps: int, both: bool, launches: int) -> Transfer:
     if steps <= 0 or len(groups[0]) < 2:
         return NOTHING
     sources, targets = _ring_pairs(groups)
     if both:
         sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
-    return _routed(machine, sources, targets, float(shard_bytes), steps)
+    return _routed(machine, sources, targets, float(shard_bytes), steps, launches)
 
 
 def _ring_pairs(groups: Lists) -> tuple[Ints, Ints]:
@@ -152,7 +153,7 @@ def _twice(transfer: Transfer, machine: Machine) -> Transfer:
 
 def _both_ways(machine: Machine, groups: Lists, size: int) -> Transfer:
     members = len(groups[0])
-    return _ring(machine, groups, size // members, ceil((members - 1) / 2), both=True)
+    return _ring(machine, groups, size // members, ceil((members - 1) / 2), both=True, launches=1)
 
 
 def _all_pairs(machine: Machine, groups: Lists, size: int) -> Transfer:

@@ -55,8 +55,10 @@ def test_a_permute_to_oneself_or_to_nobody_is_free() -> None:
 
 
 @pytest.mark.parametrize("hops", [1, 7])
-def test_a_ring_takes_its_steps(hops: int) -> None:
-    torus, groups = machine(64, topology="8x4x2", mesh="x=8,y=8"), along((8, 8), 1)
+@pytest.mark.parametrize("chip", ["tpu-v4", "h100"])
+def test_a_ring_takes_its_steps(hops: int, chip: str) -> None:
+    """Each of them a permute of its own, launch included."""
+    torus, groups = machine(64, chip, mesh="x=8,y=8"), along((8, 8), 1)
     step = permute_time(torus, tuple((g[r], g[r - 1]) for g in groups for r in range(8)), MB)
     ring = ring_time(torus, groups, MB, hops, both=False)
     assert ring.time == pytest.approx(hops * step.time, rel=1e-6)
