@@ -20,6 +20,9 @@ _FARTHEST = 64
 
 _GIVEN = frozenset({"parameter", "constant", "iota", "partition-id", "replica-id"})
 
+_OTHERS = frozenset({"dot", "convolution", "while", "call", "conditional"})
+"""What may be, or become, part of another loop: if that loop waits for this one, this one must not wait for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -133,6 +136,8 @@ def _is_given(editor: Editor, value: Instruction, given: dict[int, bool]) -> boo
         seen, work = {value.id}, [value]
         while work and len(seen) <= _FARTHEST:
             instruction = work.pop()
+            if instruction.opcode in _OTHERS:
+                return False
             before = () if instruction.opcode in _GIVEN else editor.operands(instruction.id)
             work.extend(o for o in before if o.id not in seen)
             seen.update(o.id for o in before)
