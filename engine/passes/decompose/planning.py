@@ -28,7 +28,7 @@ from engine.passes.decompose.proposals import Part, Proposal, Proposer
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.rows import row_keys
 from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite
-from engine.passes.decompose.verdicts import duration, elsewhere, listed, lost, saved
+from engine.passes.decompose.verdicts import duration, elsewhere, listed, lost, weighed
 
 _FORBIDDEN = "left as it is by the plan (forbid)"
 
@@ -272,7 +272,7 @@ class _Planner:
             return made
         if chain is not None and chain.proposal is not None:
             gate = entries[0].full.terms if entries[0].full is not None else None
-            reason = f"one chain with {self._partner(chain, id_)}: {saved(chain.proposal.terms)}"
+            reason = f"one chain with {self._partner(chain, id_)}: {weighed(chain.proposal.terms)}"
             return replace(made, chosen=True, reason=reason, gate=gate, variant=self._variants(chain))
         entry = next((e for e in entries if id(e) in stands), entries[0])
         shown = entry.proposal or entry.full
@@ -286,7 +286,7 @@ class _Planner:
     def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
         assert gate is not None
         assert entry.proposal is not None
-        text = saved(gate) if gate.gain >= 0 else f"decomposed although {lost(gate)}"
+        text = weighed(gate)
         if entry.forced:
             text = f"forced by the plan: {text}"
         merged = [self.flow.name(c) for c in entry.collectives if c != one.collective.id]
@@ -325,7 +325,7 @@ class _Planner:
         chosen = any(e.site is site for e in standing)
         gate = proposal.terms if proposal is not None else None
         if chosen and gate is not None:
-            reason = saved(gate) if gate.gain >= 0 else f"chained although {lost(gate)}"
+            reason = weighed(gate)
         return Candidate(
             id=f"{name(first)}..{name(last)}",
             kind="chain",

@@ -29,6 +29,11 @@ def saved(terms: GateTerms) -> str:
     )
 
 
+def weighed(terms: GateTerms) -> str:
+    """Of something that is decomposed, whatever the gate says."""
+    return saved(terms) if terms.gain >= 0 else f"decomposed although {lost(terms)}"
+
+
 def lost(terms: GateTerms) -> str:
     """Why the gate says no."""
     parts = []
