@@ -42,7 +42,7 @@ def why_not(editor: Editor, site: Site, variant: Variant) -> str | None:
     reason = variant.why_not(site)
     if reason is None and variant.halved and isinstance(site, (ScatterSite, AllReduceSite)):
         reason = halves_refused(editor, site if isinstance(site, ScatterSite) else site.scatter)
-    if reason is None and isinstance(site, ChainSite) and variant.both and variant.chains == "halves":
+    if reason is None and isinstance(site, ChainSite) and variant.pipelined_halves:
         reason = halving_refused(editor, site)
     return reason
 

@@ -61,7 +61,7 @@ class _Chain:
         self.site = site
         self.variant = variant
         self.editor = builder.editor
-        self.lanes = 2 if variant.both and variant.chains == "halves" else 1
+        self.lanes = 2 if variant.pipelined_halves else 1
         self.shard = self.editor.current(site.gather.operand)
         self.position = ring.position(builder)
         self.scatter = site.scatter

@@ -112,30 +112,33 @@ class Pricing:
         extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
         extra += self._partials(site.use, plan, size)
         extra += size * self._memory(shard)
-        if variant.form == "rolled" and variant.unroll == 1:
-            extra += (size - 1) * self._memory(2 * shard)
         return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
 
     def _chain(self, site: ChainSite, variant: Variant) -> GateTerms:
-        """Both rings at once, in opposite directions, under the compute of both loops and of what is between them."""
-        size = site.scatter.groups.size
-        gather, scatter = Variant(form=variant.form).gather_plan(size), Variant(form=variant.form).scatter_plan(size)
-        comm = self.comm((*site.gather.collectives, site.scatter.collective))
+        """Pipelined, shards and accumulators travel together, under all compute. In two phases, one after the other."""
+        groups, size = site.scatter.groups, site.scatter.groups.size
+        sent = (self._shard(site.gather), self.shard_bytes(site.scatter))
+        firsts = [u.instruction for u in site.gather.uses]
         middle = sum(
             instruction_time(self._flow.module, self._flow.instructions[m.instruction], self._machine)
             for m in site.middle
         )
-        comp = self.comp((*(u.instruction for u in site.gather.uses), site.scatter.use.instruction)) + middle
-        extra = sum(self._partials(u, gather, size, variant.shards) for u in site.gather.uses)
-        extra += self._partials(site.scatter.use, scatter, size)
-        shard = max(self._shard(site.gather), self.shard_bytes(site.scatter))
-        extra += size * self._memory(self.shard_bytes(site.scatter))
-        lists = device_lists(site.scatter.groups, self._header)
-        if self.one_at_a_time:
-            ring = ring_time(self._machine, lists, shard, 2 * (size - 1), False).time  # noqa: FBT003
+        before, after = self.comp(firsts) + middle, self.comp((site.scatter.use.instruction,))
+        comm = self.comm((*site.gather.collectives, site.scatter.collective))
+        pieces = 2 if variant.pipelined_halves else 1
+        extra = sum(self._taken(u, size * pieces, variant.shards) for u in site.gather.uses)
+        extra += self._taken(site.scatter.use, size * pieces, variant.seconds)
+        extra += size * self._memory(sent[1])
+        if variant.both and not variant.pipelined_halves:
+            rings = [self._ring(groups, n, variant.gather_plan(size), variant) for n in sent]
+            extra += self._hops(groups, max(sent), 1)
+            extra += max(before, rings[0]) + max(after, rings[1]) - max(before + after, sum(rings))
         else:
-            ring = ring_time(self._machine, lists, shard, size - 1, True).time  # noqa: FBT003
-        return GateTerms(comp, comm, ring, extra)
+            both = variant.both and not self.one_at_a_time
+            lists, steps = device_lists(groups, self._header), (size - 1) * (pieces if variant.both and not both else 1)
+            rings = [ring_time(self._machine, lists, n // pieces, steps, both).time for n in sent]
+            extra += (size - 1) * self._memory(2 * sent[0]) if variant.form == "rolled" and variant.unroll == 1 else 0
+        return GateTerms(before + after, comm, sum(rings), extra)
 
     def _ring(self, groups: Groups, shard: int, plan: GatherPlan | ScatterPlan, variant: Variant) -> int:
         left, right = link_load(plan)
@@ -149,22 +152,26 @@ class Pricing:
     def _hops(self, groups: Groups, shard: int, hops: int) -> int:
         return ring_time(self._machine, device_lists(groups, self._header), shard, hops, False).time  # noqa: FBT003
 
-    def _partials(self, use: EinsumUse, plan: GatherPlan | ScatterPlan, size: int, shards: int = 1) -> int:
+    def _partials(self, use: EinsumUse, plan: GatherPlan | ScatterPlan, size: int) -> int:
         """How much longer the partial einsums of a plan take than the whole one; 0 where they are faster."""
+        counts: dict[int, int] = {}
+        for slots in plan.steps:
+            counts[len(slots)] = counts.get(len(slots), 0) + 1
+        return self._longer(use, size, counts)
+
+    def _taken(self, use: EinsumUse, blocks: int, at_once: int) -> int:
+        """The same for an einsum over `blocks` blocks of which each part takes `at_once`."""
+        return self._longer(use, blocks, {at_once: blocks // at_once, blocks % at_once: 1})
+
+    def _longer(self, use: EinsumUse, blocks: int, counts: Mapping[int, int]) -> int:
         written = self._flow.instructions[use.instruction]
         length = self._flow.instructions[written.operand_ids[use.side]].shape.dimensions[use.dim]
-        block = -(-length // size)
-        counts: dict[int, int] = {}
-        if shards > 1:
-            counts = {shards: size // shards, 1: size % shards}
-        else:
-            for slots in plan.steps:
-                counts[len(slots)] = counts.get(len(slots), 0) + 1
+        block = -(-length // blocks)
         whole = self._einsum(written, _WHOLE)
         parts = sum(
             count * self._einsum(written, {(use.side, use.dim): min(length, taken * block)})
             for taken, count in counts.items()
-            if count
+            if count and taken
         )
         return max(0, parts - whole)
 

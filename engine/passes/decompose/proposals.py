@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from engine.ir.edit import Editor
 from engine.passes.candidate import GateTerms
@@ -140,7 +141,7 @@ class Proposer:
             yield [v for u in unrolls for r in rings for v in _variants(site, form, u, r, options.accumulate)]
 
     def _why_not(self, site: Site, variant: Variant) -> str:
-        if variant.halved and not isinstance(site, (GatherSite, ChainSite)):
+        if (variant.halved and not isinstance(site, GatherSite)) or variant.pipelined_halves:
             return why_not(self._editor, site, variant) or ""
         return variant.why_not(site) or ""
 
@@ -148,8 +149,12 @@ class Proposer:
 def _variants(site: Site, form: str, unroll: int, ring: str, accumulate: str) -> Iterator[Variant]:
     made = Variant(form=form, unroll=unroll, ring=ring, accumulate=accumulate)  # type: ignore[arg-type]  # by options
     if isinstance(site, ChainSite):
-        yield made
-        yield Variant(form=form, unroll=unroll, ring=ring, accumulate=accumulate, shards=2)  # type: ignore[arg-type]
+        if ring == "one":
+            yield made
+        else:
+            # One einsum may take a shard (or half of one) from each direction.
+            for chains, shards, seconds in product(("stride", "halves"), (1, 2), (1, 2)):
+                yield replace(made, chains=chains, shards=shards, seconds=seconds)  # type: ignore[arg-type]
         return
     yield made
     if unroll == 2 and ring == "one" and not isinstance(site, GatherSite):

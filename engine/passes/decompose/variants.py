@@ -54,6 +54,11 @@ class Variant:
         """Whether a scatter's chains share the result shard between them."""
         return self.unroll == 2 and self.chains == "halves"
 
+    @property
+    def pipelined_halves(self) -> bool:
+        """Whether a chain sends half of every shard each way."""
+        return self.both and self.chains == "halves"
+
     def gather_plan(self, size: int) -> GatherPlan:
         """What a gather over `size` positions does; straight lines have a loop of no trips."""
         return gather_plan(size, both=self.both, unroll=self.unroll, rolled=self.form == "rolled")
