@@ -7,7 +7,7 @@ import gzip
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 
@@ -40,10 +40,14 @@ class ImportedCosts:
     their own. Otherwise the time of a start is its transfer's."""
     schedule: CompilerSchedule | None = None
     """The order that came along, for a ScheduleProto."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How often each instruction ran, for a profile."""
+    branches: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """How often each branch of a conditional runs, relative to the others, by the conditional's name."""
 
     def unmatched(self, module: Module) -> tuple[str, ...]:
         """Names that no instruction of `module` has, sorted."""
-        return tuple(sorted(name for name in self.times if name not in module.by_name))
+        return tuple(sorted(name for name in {*self.times, *self.branches} if name not in module.by_name))
 
 
 def read_costs(path: str) -> ImportedCosts:
@@ -74,7 +78,7 @@ def read_costs(path: str) -> ImportedCosts:
         return _pgle(text, path)
     plain_name = path.removesuffix(".gz")
     if plain_name.endswith(".toml"):
-        return ImportedCosts(path, Origin.TABLE, _toml(text, path))
+        return _toml(text, path)
     return ImportedCosts(path, Origin.TABLE, _csv(text, path))
 
 
@@ -120,10 +124,10 @@ def _binary(data: bytes, path: str) -> ImportedCosts:
     except DecodeError as error:
         raise InputError(f"{expected}, but it is none of them") from error
     measured = measured_times(space)
-    if not measured:
+    if not measured.times:
         planes = ", ".join(plane.name for plane in space.planes) or "none"
         raise InputError(f"{path}: a profile with HLO operations was expected, but its planes ({planes}) hold none")
-    return ImportedCosts(path, Origin.MEASURED, measured)
+    return ImportedCosts(path, Origin.MEASURED, measured.times, counts=measured.counts)
 
 
 def _pgle(text: str, path: str) -> ImportedCosts:
@@ -174,20 +178,31 @@ def _csv(text: str, path: str) -> Mapping[str, int]:
     return _microseconds(found, path)
 
 
-def _toml(text: str, path: str) -> Mapping[str, int]:
-    """``"fusion.3" = 12.5`` lines, at the top or in one table."""
+def _toml(text: str, path: str) -> ImportedCosts:
+    """``"fusion.3" = 12.5`` lines, at the top or in one table, and ``"cond.1" = [9, 1]`` in a table ``branches``."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: a TOML table of microseconds by instruction name was expected: {error}") from error
+    branches = values.pop("branches", {})
+    if not isinstance(branches, dict):
+        raise InputError(f"{path}: branches: a table of weights by conditional was expected, but {branches!r} came")
     if len(values) == 1 and isinstance(only := next(iter(values.values())), dict):
         values = only
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(f"{path}: {name}: microseconds were expected, but {value!r} came")
-    if not values:
+    if not values and not branches:
         raise InputError(f"{path}: a TOML table of microseconds by instruction name was expected, but it is empty")
-    return _microseconds({name.lstrip("%"): float(value) for name, value in values.items()}, path)
+    times = _microseconds({name.lstrip("%"): float(value) for name, value in values.items()}, path)
+    weights = {name.lstrip("%"): _weights(name, value, path) for name, value in branches.items()}
+    return ImportedCosts(path, Origin.TABLE, times, branches=weights)
+
+
+def _weights(name: str, value: object, path: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(w) is int and w >= 0 for w in value) or not any(value):
+        raise InputError(f"{path}: branches.{name}: whole numbers, one a branch, were expected, but {value!r} came")
+    return tuple(value)
 
 
 def _is_number(text: str) -> bool:

@@ -43,6 +43,7 @@ def prepare(
     carried = compiler_estimates(module, machine.chip) if estimates else None
     ranked = sorted((*((carried,) if carried else ()), *imports), key=lambda found: found.origin)
     said = [note for found in ranked for note in _notes(found, module, graphs)]
+    weights, unsaid = _weights(module, graphs, ranked)
     for found in ranked:
         costs = {id_: _replaced(costs[id_], graph, found) for id_, graph in graphs.items()}
     return Program(
@@ -53,19 +54,47 @@ def prepare(
         buffers={id_: buffers_of(module, graph) for id_, graph in graphs.items()},
         trips=trips,
         copies={body: _copying(copied, machine) for body, copied in loop_copies(module).items()},
-        notes=(*machine.notes, *notes, *_branches(graphs), *said),
+        weights=weights,
+        notes=(*machine.notes, *notes, *unsaid, *said),
     )
 
 
-def _branches(graphs: Mapping[int, Graph]) -> list[str]:
-    """Which conditionals were given equal weights for want of others."""
-    names = [
-        name
-        for graph in graphs.values()
-        for node, (name, opcode) in enumerate(zip(graph.names, graph.opcodes, strict=True))
-        if opcode == "conditional" and len(graph.called.of(node)) > 1
-    ]
-    return [f"Branches are taken to be equally likely: {_listed(names)}."] if names else []
+def _weights(
+    module: Module, graphs: Mapping[int, Graph], imports: Sequence[ImportedCosts]
+) -> tuple[Mapping[int, tuple[int, ...]], list[str]]:
+    """Branch weights by id of the conditional, and what could not be told or used.
+
+    They are the user's, else how often a profile saw each branch's instructions; later imports win.
+    """
+    weights: dict[int, tuple[int, ...]] = {}
+    unknown, notes = [], []
+    for graph in graphs.values():
+        for node, opcode in enumerate(graph.opcodes):
+            called = graph.called.of(node).tolist()
+            if opcode != "conditional" or len(called) < 2:
+                continue
+            name = graph.names[node]
+            seen = [found.branches.get(name) or _seen(module, called, found) for found in imports]
+            for found, given in zip(imports, seen, strict=True):
+                if given and len(given) != len(called):
+                    notes.append(
+                        f"{found.source}: {name} has {len(called)} branches, but {len(given)} weights came: not used."
+                    )
+                elif given:
+                    weights[int(graph.ids[node])] = given
+            if int(graph.ids[node]) not in weights:
+                unknown.append(name)
+    if unknown:
+        notes.append(f"Branches are taken to be equally likely: {_listed(unknown)}.")
+    return weights, notes
+
+
+def _seen(module: Module, called: Sequence[int], found: ImportedCosts) -> tuple[int, ...]:
+    """How often a profile saw each of `called` run; nothing where it saw none of them."""
+    counts = tuple(
+        max((found.counts.get(i.name, 0) for i in module.computations[c].instructions), default=0) for c in called
+    )
+    return counts if any(counts) else ()
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -38,6 +38,13 @@ class _Times:
     def add(self, device: str, instruction: str, part: str, duration: int) -> None:
         self.means.setdefault((device, instruction, part), _Mean()).add(duration)
 
+    def counts(self) -> Mapping[str, int]:
+        """How often each instruction ran on the device where it ran most."""
+        most: dict[str, int] = {}
+        for (_, instruction, _), mean in self.means.items():
+            most[instruction] = max(most.get(instruction, 0), mean.count)
+        return most
+
     def by_instruction(self) -> Mapping[str, int]:
         """Parts summed, then averaged over devices."""
         summed: dict[tuple[str, str], float] = {}
@@ -50,8 +57,18 @@ class _Times:
         return {name: round(sum(values) / len(values)) for name, values in over_devices.items()}
 
 
-def measured_times(space: XSpace) -> Mapping[str, int]:
-    """Picoseconds of one execution of every instruction seen, by name; empty for a profile without HLO operations.
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a profile says of each instruction, by name."""
+
+    times: Mapping[str, int]
+    """Picoseconds of one execution."""
+    counts: Mapping[str, int]
+    """How often it ran on one device."""
+
+
+def measured_times(space: XSpace) -> Measured:
+    """Times and counts of every instruction seen; none for a profile without HLO operations.
 
     TPU: the lines "XLA Ops" and, for transfers from start to done, "Async XLA Ops". GPU: kernels on the streams with
     an `hlo_op` stat. CPU: events with an `hlo_op` stat, by `device_ordinal`.
@@ -62,7 +79,7 @@ def measured_times(space: XSpace) -> Mapping[str, int]:
             _read_tpu(plane, times)
         else:
             _read_tagged(plane, times)
-    return times.by_instruction()
+    return Measured(times.by_instruction(), times.counts())
 
 
 def _read_tpu(plane: XPlane, times: _Times) -> None:

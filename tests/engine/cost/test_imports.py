@@ -117,6 +117,17 @@ def test_tables(tmp_path: Path) -> None:
     assert read_costs(write(tmp_path / "t.toml.gz", gzip.compress(b"a = 1.5"))).times == {"a": 1_500_000}
 
 
+def test_branch_weights(tmp_path: Path) -> None:
+    found = read_costs(write(tmp_path / "t.toml", 'a = 1\n[branches]\n"%cond.1" = [9, 1]\n'))
+    assert (found.times, found.branches) == ({"a": 1_000_000}, {"cond.1": (9, 1)})
+    assert read_costs(write(tmp_path / "u.toml", "[branches]\nc = [0, 1]\n[us]\na = 2\n")).times == {"a": 2_000_000}
+    for wrong in ("[0, 0]", "[1.5, 2]", "3", "[-1, 2]"):
+        with pytest.raises(InputError, match=r"branches\.c: whole numbers, one a branch"):
+            read_costs(write(tmp_path / "v.toml", f"[branches]\nc = {wrong}\n"))
+    with pytest.raises(InputError, match="branches: a table"):
+        read_costs(write(tmp_path / "w.toml", "branches = 3\n"))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -175,12 +175,11 @@ def test_the_compilers_estimates_come_first() -> None:
     assert row(with_, "fusion.336")["compute"] == pytest.approx(4946e6, rel=1e-3)
 
 
-def test_branches_without_weights_are_said() -> None:
-    module = read_here(
-        b"""HloModule m
+BRANCHES = b"""HloModule m
 
 yes {
-  ROOT a = f32[8]{0} parameter(0)
+  a = f32[8]{0} parameter(0)
+  ROOT s = f32[8]{0} sine(a)
 }
 
 no {
@@ -194,8 +193,26 @@ ENTRY main {
   ROOT c = f32[8]{0} conditional(p, x, x), true_computation=yes, false_computation=no
 }
 """
-    )
-    assert "Branches are taken to be equally likely: c." in program(module).notes
+
+
+def test_branches_without_weights_are_said() -> None:
+    found = program(read_here(BRANCHES))
+    assert "Branches are taken to be equally likely: c." in found.notes
+    assert not found.weights
+
+
+def test_branch_weights_come_from_a_table_or_a_profile() -> None:
+    module = read_here(BRANCHES)
+    id_ = module.by_name["c"].id
+    profile = ImportedCosts("x.pb", Origin.MEASURED, {"s": 5}, counts={"s": 30, "n": 10})
+    table = ImportedCosts("mine.toml", Origin.TABLE, {}, branches={"c": (1, 0), "d": (1, 1)})
+    wrong = ImportedCosts("wrong.toml", Origin.TABLE, {}, branches={"c": (1, 2, 3)})
+    assert program(module, profile).weights == {id_: (30, 10)}
+    assert program(module, table, profile).weights == {id_: (1, 0)}
+    assert table.unmatched(module) == ("d",)
+    notes = program(module, wrong).notes
+    assert "wrong.toml: c has 2 branches, but 3 weights came: not used." in notes
+    assert "Branches are taken to be equally likely: c." in notes
 
 
 def test_asynchronous_copies_stay_on_their_device() -> None:
