@@ -68,9 +68,10 @@ class Explorer(QObject):
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         QApplication.setPalette(palette_of(self._theme))
         self.window: MainWindow = MainWindow(self)
+        self.compare: ComparePane = ComparePane(self)
         self.window.add_bottom(
             [
-                ("Compare", ComparePane(self)),
+                ("Compare", self.compare),
                 ("Budget", BudgetPane(self)),
                 ("HLO", HloPane(self)),
                 ("Table", TablePane(self)),
@@ -216,6 +217,10 @@ class Explorer(QObject):
 
     def redo(self) -> None:
         self.store.redo()
+
+    def try_all(self) -> None:
+        self.window.show_pane("Compare")
+        self.compare.try_all()
 
     def duplicate(self) -> None:
         entry = self.store.state.active_entry

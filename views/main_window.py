@@ -15,7 +15,7 @@ from views.candidates.collectives import Collectives
 from views.inspector.inspector import Inspector
 from views.jobs.log import JobLog
 from views.plan.plan_line import PlanLine
-from views.ports import Host, follow
+from views.ports import Host, Lazy, follow
 from views.status import StatusBar
 from views.theme import GRID
 from views.timeline.axis import TimeRange
@@ -85,6 +85,8 @@ class MainWindow(QMainWindow):
         dock.setWidget(pane)
         self.addDockWidget(area, dock)
         self.docks[title] = dock
+        if isinstance(pane, Lazy):
+            dock.visibilityChanged.connect(lambda visible: pane.came_into_view() if visible else None)
         return dock
 
     def add_bottom(self, panes: Sequence[tuple[str, QWidget]]) -> None:
@@ -140,6 +142,9 @@ class MainWindow(QMainWindow):
             self.statusBar().clearMessage()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if changed & {"entries", "active", "path"} and "Collectives" in self.docks:
+            count = self.collectives.count
+            self.docks["Collectives"].setWindowTitle(f"Collectives  {count:,}" if count else "Collectives")
         if changed & {"path"}:
             name = PurePath(session.path).name if session.path else ""
             self.setWindowTitle(f"{name} — Lapstrake" if name else "Lapstrake")

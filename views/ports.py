@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from PySide6.QtWidgets import QWidget
 
@@ -36,6 +36,18 @@ class JobState:
 
 Asked = tuple[MachineSpec, Plan]
 """What a result is for."""
+
+
+@runtime_checkable
+class Lazy(Protocol):
+    """A pane that does its work when it is looked at: a tab behind another one counts as visible to Qt."""
+
+    def came_into_view(self) -> None: ...
+
+
+def in_view(widget: QWidget) -> bool:
+    """Whether any of a widget can be seen."""
+    return widget.isVisible() and not widget.visibleRegion().isEmpty()
 
 
 class Host(Protocol):

@@ -233,6 +233,15 @@ PLAN = (
 
 RUN = (
     Action(
+        "try-all",
+        "Try all combinations",
+        "Run",
+        lambda e: e.try_all(),
+        ("Ctrl+T",),
+        enabled=opened,
+        tip="Schedulers × budgets × unroll × ring, listed in the tab Compare",
+    ),
+    Action(
         "rerun", "Run again", "Run", lambda e: e.evaluations.retry(e.store.state.active), ("Ctrl+R",), enabled=opened
     ),
     Action("cancel-jobs", "Cancel all jobs", "Run", lambda e: e.job_list.cancel_all(), ("Ctrl+.",)),

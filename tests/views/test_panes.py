@@ -236,6 +236,7 @@ class TestBudget:
         qtbot.addWidget(pane)
         assert not host.wanted
         pane.show()
+        pane.came_into_view()
         assert len(host.wanted) == len(BUDGETS)
         entry = host.store.state.active_entry
         assert entry is not None
@@ -251,7 +252,7 @@ class TestCompare:
     def test_the_best_of_each_column_is_marked(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = ComparePane(host)
         qtbot.addWidget(pane)
-        texts = [item.text() for row in range(2) if (item := pane.table.item(row, 5)) is not None]
+        texts = [item.text() for row in range(2) if (item := pane.table.item(row, 4)) is not None]
         assert not texts[0].startswith("✓")
         assert texts[1].startswith("✓")
         assert "−" in texts[1]
@@ -304,6 +305,7 @@ class TestHlo:
         qtbot.addWidget(pane)
         pane.resize(900, 400)
         pane.show()
+        qtbot.waitExposed(pane)
         pane.both.setChecked(True)
         pane.active.picked.emit("dot.1.0")
         assert host.store.state.selection.instructions == (2103,)
@@ -320,6 +322,7 @@ class TestTable:
         pane = TablePane(host)
         qtbot.addWidget(pane)
         pane.show()
+        qtbot.waitExposed(pane)
         found = host.store.state.active_variant
         assert found is not None
         assert pane.model.rowCount() == len(found.timeline)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from engine.chips.budget import Budget
@@ -16,7 +15,7 @@ from engine.session.session import Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.plan.plan_line import MOST_IN_FLIGHT
-from views.ports import Asked, Host, follow
+from views.ports import Asked, Host, follow, in_view
 from views.quantities import bytes_text, time_text
 from views.theme import GRID
 
@@ -51,8 +50,8 @@ class BudgetPane(QWidget):
         self.destroyed.connect(lambda *_: stop())
         self._draw()
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
-        super().showEvent(event)
+    def came_into_view(self) -> None:
+        """Do what was put off while nobody looked."""
         self._measure()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
@@ -60,12 +59,7 @@ class BudgetPane(QWidget):
             return
         entry = session.active_entry
         # A slider that moves changes only the budget: the sweep stays what it is.
-        if (
-            entry is not None
-            and entry.variant is not None
-            and self.isVisible()
-            and _without_budget(entry) != self._wanted
-        ):
+        if entry is not None and entry.variant is not None and in_view(self) and _without_budget(entry) != self._wanted:
             self._measure()
         self._draw()
 

@@ -64,6 +64,12 @@ class Collectives(QWidget):
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, _FRESH)
 
+    @property
+    def count(self) -> int:
+        """How many collectives are listed."""
+        entry = judging(self._host.store.state)
+        return len(entry.variant.candidates) if entry is not None and entry.variant is not None else 0
+
     def sizeHint(self) -> QSize:  # noqa: N802
         return QSize(58 * GRID, 100 * GRID)
 

@@ -32,7 +32,8 @@ from views.quantities import bytes_text, gain_text, time_text
 from views.theme import GRID
 from views.timeline.paint_header import SOURCES
 
-_HEAD = ("", "variant", "passes", "scheduler", "budget")
+_HEAD = ("", "variant", "scheduler", "budget")
+_TAIL = ("times from", "passes")
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class ComparePane(QWidget):
         self._host = host
         self._lines: tuple[Line, ...] = ()
         self._tried: tuple[Plan, ...] = ()
-        self.table = QTableWidget(0, len(_HEAD) + len(COLUMNS) + 1)
-        self.table.setHorizontalHeaderLabels((*_HEAD, *(c.title for c in COLUMNS), "times from"))
+        self.table = QTableWidget(0, len(_HEAD) + len(COLUMNS) + len(_TAIL))
+        self.table.setHorizontalHeaderLabels((*_HEAD, *(c.title for c in COLUMNS), *_TAIL))
         self.table.verticalHeader().hide()
         self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
         self.table.setShowGrid(False)
@@ -92,8 +93,9 @@ class ComparePane(QWidget):
         split = QSplitter()
         split.addWidget(self.table)
         split.addWidget(self.chart)
-        split.setStretchFactor(0, 3)
-        split.setStretchFactor(1, 2)
+        split.setStretchFactor(0, 2)
+        split.setStretchFactor(1, 1)
+        split.setSizes([600, 300])
         split.setChildrenCollapsible(True)  # Qt's signature
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 2 * GRID, 0)
@@ -164,7 +166,7 @@ class ComparePane(QWidget):
         best = [best_of(column, every) for column in COLUMNS]
         for row, line in enumerate(self._lines):
             budget = str(line.plan.budget) if line.plan.budget is not None else "chip's"
-            texts = (line.key, line.title, line.plan.passes or "–", line.plan.scheduler, budget)
+            texts = (line.key, line.title, line.plan.scheduler, budget)
             for column, text in enumerate(texts):
                 self._cell(
                     row, column, text, theme.text if line.key else theme.muted, strong=line.key == session.active
@@ -176,7 +178,8 @@ class ComparePane(QWidget):
                 wins = best[number] is not None and metric.value(line.metrics) == best[number]
                 role = theme.gain if wins else theme.text
                 self._cell(row, len(_HEAD) + number, f"✓ {text}" if wins else text, role, strong=wins, right=True)
-            self._cell(row, len(_HEAD) + len(COLUMNS), line.source, theme.muted)
+            for number, text in enumerate((line.source, line.plan.passes or "–")):
+                self._cell(row, len(_HEAD) + len(COLUMNS) + number, text, theme.muted)
 
     def _cell(self, row: int, column: int, text: str, role: str, *, strong: bool = False, right: bool = False) -> None:
         item = self.table.item(row, column)

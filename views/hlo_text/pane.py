@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from engine.session import edits
@@ -15,7 +14,7 @@ from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from views.hlo_text.lines import Printed
 from views.hlo_text.text_view import TextView
-from views.ports import Host, follow
+from views.ports import Host, follow, in_view
 from views.theme import GRID
 
 _Asked = tuple[Variant, Variant | None]
@@ -65,14 +64,14 @@ class HloPane(QWidget):
             view.verticalScrollBar().valueChanged.connect(self._scroll_together)
         follow(self, host.store, self._session_changed)
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
-        super().showEvent(event)
+    def came_into_view(self) -> None:
+        """Do what was put off while nobody looked."""
         self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if "path" in changed:
             self._known.clear()
-        if not self.isVisible():
+        if not in_view(self):
             return
         if changed & {"entries", "active", "base", "path"}:
             self.refresh()

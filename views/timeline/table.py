@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSignalBlocker, Qt
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTableView, QVBoxLayout, QWidget
 
 from engine.ir.graph import Ints
@@ -16,7 +15,7 @@ from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
-from views.ports import Host, follow
+from views.ports import Host, follow, in_view
 from views.quantities import exact_time_text
 from views.theme import GRID
 from views.timeline.cards import WORDS
@@ -151,12 +150,12 @@ class TablePane(QWidget):
         follow(self, host.store, self._session_changed)
         self._refresh()
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
-        super().showEvent(event)
+    def came_into_view(self) -> None:
+        """Do what was put off while nobody looked."""
         self._refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if not self.isVisible():
+        if not in_view(self):
             return
         if changed & {"entries", "active", "path"}:
             self._refresh()

@@ -1,0 +1,143 @@
+"""Draws the pictures of the manual: the real window on shipped samples, offscreen. Run by `make screenshots`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.explorer import Explorer
+from app.settings import Settings
+from engine.session import edits
+from engine.timeline.timeline import Category
+from views.timeline.overlay import Hit, slice_rect
+
+ROOT = Path(__file__).parents[1]
+PICTURES = ROOT / "docs" / "images"
+SAMPLES = ROOT / "samples"
+MLP = SAMPLES / "mlp_fig3_train_8x8_large.hlo"
+DECODER = SAMPLES / "decoder_fig3_scan_8x8_large.hlo"
+SMALL, LARGE = (1280, 800), (2560, 1440)
+
+
+def main() -> int:
+    """Write every picture; 1 if a sample failed to open."""
+    application = QApplication.instance() or QApplication(sys.argv[:1])
+    assert isinstance(application, QApplication)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with explorer(application, "light", SMALL) as shown:
+        picture(shown.window, "welcome")
+    with explorer(application, "light", SMALL) as shown:
+        _open(application, shown, MLP)
+        picture(shown.window, "window-light")
+        _hover_gap(application, shown)
+        picture(shown.window, "gap")
+        _select(application, shown)
+        picture(shown.window, "inspector")
+        shown.window.show_pane("Compare")
+        shown.perform("try-all")
+        _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))
+        picture(shown.window, "compare")
+        shown.window.show_pane("Budget")
+        _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))
+        picture(shown.window, "budget")
+        shown.window.show_pane("HLO")
+        _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))
+        picture(shown.window, "hlo")
+    with explorer(application, "dark", LARGE) as shown:
+        _open(application, shown, DECODER)
+        shown.perform("critical")
+        picture(shown.window, "window-dark")
+    return 0
+
+
+@contextmanager
+def explorer(application: QApplication, theme: str, size: tuple[int, int]) -> Iterator[Explorer]:
+    """A window with settings of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(Path(folder) / "window.ini")
+        settings.theme = theme
+        made = Explorer(settings)
+        made.show()
+        made.window.resize(*size)
+        _pump(application)
+        yield made
+        made.window.close()
+        made.window.deleteLater()
+        made.deleteLater()
+        application.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+def picture(widget: QWidget, name: str) -> None:
+    """Write what a widget shows to docs/images."""
+    path = PICTURES / f"{name}.png"
+    widget.grab().save(str(path))
+    print(path.relative_to(ROOT))
+
+
+def _open(application: QApplication, shown: Explorer, path: Path) -> None:
+    shown.open(str(path))
+    store = shown.store
+    _wait(application, lambda: bool(store.state.problem) or store.state.facts is not None)
+    _wait(application, lambda: not any(entry.pending for entry in store.state.entries))
+    troubles = [store.state.problem, *(entry.error for entry in store.state.entries)]
+    if any(troubles):
+        raise SystemExit(f"{path.name}: {'; '.join(filter(None, troubles))}")
+    _pump(application, 0.3)
+
+
+def _hover_gap(application: QApplication, shown: Explorer) -> None:
+    """Put the mouse on the longest exposed gap of the base."""
+    view = shown.window.timelines.view
+    variant = shown.store.state.entries[0].variant
+    assert variant is not None
+    gaps = [n for n in range(len(variant.timeline)) if variant.timeline.category[n] == Category.EXPOSED]
+    longest = max(gaps, key=lambda n: int(variant.timeline.duration[n]))
+    place = slice_rect(view.scene(), Hit(0, longest))
+    assert place is not None
+    QTest.mouseMove(view.viewport(), place.center().toPoint() + QPoint(1, 0))
+    _pump(application)
+
+
+def _select(application: QApplication, shown: Explorer) -> None:
+    """Select the collective that gains most in the active variant."""
+    view = shown.window.timelines.view
+    QApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
+    variant = shown.store.state.active_variant
+    assert variant is not None
+    best = max((c for c in variant.candidates if c.gate is not None), key=lambda c: c.gate.gain if c.gate else 0)
+    state = edits.selected(shown.store.state, shown.store.state.active, (best.collective,))
+    shown.store.become("Select", state)
+    view.setFocus(Qt.FocusReason.OtherFocusReason)
+    _pump(application)
+
+
+def _wait(application: QApplication, done: Callable[[], bool], limit: float = 300.0) -> None:
+    until = time.monotonic() + limit
+    while not done():
+        if time.monotonic() > until:
+            raise SystemExit("a job took too long")
+        application.processEvents()
+        time.sleep(0.01)
+    _pump(application)
+
+
+def _pump(application: QApplication, seconds: float = 0.1) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        application.processEvents()
+        time.sleep(0.005)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
