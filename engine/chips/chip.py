@@ -126,6 +126,8 @@ class Chip:
     units: Units
     devices_per_chip: int = 1
     """Devices that share the chip's links."""
+    host_bandwidth: float = 16e9
+    """Bytes per second between a device and its host's memory, one way."""
     exclusive: Exclusive = Exclusive.NEVER
     collective_share: float = 0.0
     """Share of the compute units that a collective in flight takes."""

@@ -14,6 +14,8 @@ from engine.chips.figures import Figures
 from engine.errors import InputError, UsageError
 
 _UNLIMITED = 1e12
+_HOST = 16.0
+"""Gigabytes per second to the host where a file does not say: PCIe of the third generation."""
 _SHIPPED = files("engine.chips") / "data"
 
 _KINDS = MappingProxyType(
@@ -61,7 +63,7 @@ def _chip(name: str, text: str, path: str) -> Chip:
     top = Figures(values, f"{path}: ")
     share = int(top.positive("devices_per_chip", 1))
     peaks, hbm, flight = top.table("peak_tflops"), top.table("hbm"), top.table("in_flight", needed=False)
-    uncertain = top.table("uncertain", needed=False)
+    uncertain, host = top.table("uncertain", needed=False), top.table("host", needed=False)
     chip = Chip(
         name=name,
         title=top.text("title", name),
@@ -73,6 +75,7 @@ def _chip(name: str, text: str, path: str) -> Chip:
         network=_torus(top.table("torus"), path) if "torus" in values else _domain(top.table("domain")),
         units=_units(top.table("units"), share),
         devices_per_chip=share,
+        host_bandwidth=host.positive("gigabytes_per_second", _HOST) * 1e9 / share,
         exclusive=Exclusive(
             _one_of(flight.text("exclusive", "never"), tuple(Exclusive), f"{path}: in_flight.exclusive")
         ),
@@ -82,7 +85,7 @@ def _chip(name: str, text: str, path: str) -> Chip:
     )
     if "bf16" not in chip.peak_flops:
         raise InputError(f"{path}: peak_tflops.bf16 is missing: other types are derived from it")
-    for table in (top, hbm, flight):
+    for table in (top, hbm, flight, host):
         table.finish()
     return chip
 

@@ -36,6 +36,8 @@ KINDS = MappingProxyType(
     }
 )
 """Kind of each opcode that moves data between devices, without ``-start`` and ``-done``."""
+HOST = 5
+"""Memory space of the host's memory in XLA's layouts."""
 _COPIES = frozenset({"copy-start", "copy-done", "slice-start", "slice-done"})
 _ASYNC = frozenset({"async-start", "async-update", "async-done"})
 
@@ -170,8 +172,9 @@ class Pricing:
             operand = self._instructions[instruction.operand_ids[-1 if "update" in base else 0]].shape
             done = [s for s in instruction.shape.tuple_shapes if shapes.is_array(s)][:1] or [operand]
             moved = min(shapes.byte_count(operand), shapes.byte_count(done[0]))
-            sides = sum(shapes.memory_space(shape) == 0 for shape in (operand, done[0])) or 1
-            return Transfer(ceil(moved / self._machine.hbm_bandwidth * PICO), (), ()), moved * sides
+            spaces = [shapes.memory_space(shape) for shape in (operand, done[0])]
+            rate = self._machine.chip.host_bandwidth if HOST in spaces else self._machine.hbm_bandwidth
+            return Transfer(ceil(moved / rate * PICO), (), ()), moved * (spaces.count(0) or 1)
         wrapped = self._wrapped(instruction)
         if wrapped is instruction:
             return NOTHING, 0

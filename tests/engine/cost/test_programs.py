@@ -233,6 +233,21 @@ ENTRY main {
     assert found["transfer"] == pytest.approx((4 << 20) / (1228e9 * 0.71) * 1e12, rel=1e-6)
 
 
+def test_copies_to_the_host_go_at_its_rate() -> None:
+    module = read_here(
+        b"""HloModule m, is_scheduled=true
+
+ENTRY main {
+  x = f32[1048576]{0} parameter(0)
+  s = (f32[1048576]{0:S(5)}, f32[1048576]{0}, u32[]{:S(2)}) copy-start(x)
+  ROOT d = f32[1048576]{0:S(5)} copy-done(s)
+}
+"""
+    )
+    found = program(module)
+    assert row(found, "s")["transfer"] == pytest.approx((4 << 20) / found.machine.chip.host_bandwidth * 1e12, rel=1e-6)
+
+
 def test_generic_asynchronous_collectives_are_priced_as_what_they_wrap() -> None:
     module = read_here(
         b"""HloModule m, num_partitions=8
