@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.chips.budget import Kind
-from engine.hlo.hlo_pb2 import HloComputationProto
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, PrimitiveType, ShapeProto
 from engine.ir.graph import Graph
 from engine.ir.module import Module
 from engine.simulate.work import Work
@@ -34,7 +35,43 @@ _TITLES: Mapping[Kind, str] = {
 }
 
 
-@lru_cache(maxsize=256)
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the computation of a fusion does."""
+
+    category: Category
+    dtype: str | None
+    """XLA's name of the element type that it multiplies in; None where it has no products."""
+
+
+_CONTENTS: WeakKeyDictionary[Module, dict[int, Content]] = WeakKeyDictionary()
+
+
+def content_of(module: Module, computation: int) -> Content:
+    """What a fusion's computation does; found out once a module."""
+    known = _CONTENTS.setdefault(module, {})
+    if computation not in known:
+        known[computation] = _content(module, module.computations[computation])
+    return known[computation]
+
+
+def is_product(opcode: str) -> bool:
+    """Whether an instruction multiplies matrices or convolves."""
+    return opcode in _EINSUMS
+
+
+def operand_dtype(module: Module, instruction: HloInstructionProto) -> str:
+    """XLA's name of the element type of an instruction's first operand."""
+    return dtype_name(module.instructions[instruction.operand_ids[0]].shape)
+
+
+def dtype_name(shape: ShapeProto) -> str:
+    """XLA's name of a shape's element type, for a tuple that of its first array."""
+    while shape.tuple_shapes:
+        shape = shape.tuple_shapes[0]
+    return PrimitiveType.Name(shape.element_type).lower()
+
+
 def compute_categories(module: Module, graph: Graph) -> npt.NDArray[np.uint8]:
     """`Category` of what each node does on the compute stream, shape [n]."""
     categories = np.full(len(graph), Category.ELEMENTWISE, dtype=np.uint8)
@@ -44,7 +81,7 @@ def compute_categories(module: Module, graph: Graph) -> npt.NDArray[np.uint8]:
         elif opcode in _LAYOUT:
             categories[node] = Category.COPY
         elif opcode == "fusion":
-            categories[node] = _of_fusion(module.computations[int(graph.called.of(node)[0])])
+            categories[node] = content_of(module, int(graph.called.of(node)[0])).category
         elif opcode == "custom-call":
             target = module.instructions[int(graph.ids[node])].custom_call_target
             if any(part in target for part in _EINSUM_CALLS):
@@ -53,11 +90,14 @@ def compute_categories(module: Module, graph: Graph) -> npt.NDArray[np.uint8]:
     return categories
 
 
-def _of_fusion(computation: HloComputationProto) -> Category:
-    opcodes = {instruction.opcode for instruction in computation.instructions}
-    if opcodes & _EINSUMS:
-        return Category.EINSUM
-    return Category.COPY if opcodes - _SILENT <= _LAYOUT and opcodes & _LAYOUT else Category.ELEMENTWISE
+def _content(module: Module, computation: HloComputationProto) -> Content:
+    opcodes = set()
+    for instruction in computation.instructions:
+        if instruction.opcode in _EINSUMS:
+            return Content(Category.EINSUM, operand_dtype(module, instruction))
+        opcodes.add(instruction.opcode)
+    moves = opcodes - _SILENT <= _LAYOUT and opcodes & _LAYOUT
+    return Content(Category.COPY if moves else Category.ELEMENTWISE, None)
 
 
 def transfer_category(kind: int) -> Category:

@@ -72,27 +72,41 @@ class Curves:
         self, stretch: Stretch, shown: Ints, begin: int, own: _Own, most: _Most, known: dict[int, Ints]
     ) -> Iterator[Ints]:
         """Changes of iterations 0..count-1, of which those in `shown` are unfolded."""
+        peak = max(most(run) for run in stretch.runs)
+        if not peak:
+            return
         parts, at = [], 0
         for run in stretch.runs:
-            table = self._changes(run, own, most, known)
-            parts.append(table + np.array([[at], [0]]))
+            parts.append(self._changes(run, own, most, known) + np.array([[at], [0]]))
             at += run.makespan
         one = np.concatenate(parts, axis=1)
-        peak = max(most(run) for run in stretch.runs)
-        breaks = np.flatnonzero(np.diff(shown) > 1) + 1
         upto = 0
-        for block in (*np.split(shown, breaks), np.array([stretch.count])):
-            if not len(block):
-                continue
-            first = int(block[0])
+        for first, last in (*_blocks(shown), (stretch.count, stretch.count)):
             if first > upto:
                 times = [begin + upto * stretch.duration, begin + first * stretch.duration]
                 yield np.array([times, [peak, -peak]], dtype=np.int64)
-            upto = int(block[-1]) + 1
-            if first < stretch.count:
-                table = np.tile(one, len(block))
-                table[0] += np.repeat(begin + block * stretch.duration, one.shape[1])
+            if first < last:
+                table = np.tile(one, last - first)
+                starts = begin + np.arange(first, last, dtype=np.int64) * stretch.duration
+                table[0] += np.repeat(starts, len(one[0]))
                 yield table
+            upto = last
+
+
+def _blocks(numbers: Ints) -> list[tuple[int, int]]:
+    """Ascending numbers as ranges [first, last)."""
+    if not len(numbers):
+        return []
+    first, last = int(numbers[0]), int(numbers[-1]) + 1
+    if last - first == len(numbers):
+        return [(first, last)]
+    blocks = [(first, first + 1)]
+    for number in numbers[1:].tolist():
+        if number == blocks[-1][1]:
+            blocks[-1] = (blocks[-1][0], number + 1)
+        else:
+            blocks.append((number, number + 1))
+    return blocks
 
 
 def _flight_steps(run: ComputationRun) -> Ints:

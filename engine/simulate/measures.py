@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from engine.cost.program import Program
-from engine.hlo.hlo_pb2 import PrimitiveType
+from engine.ir.graph import Graph
 from engine.ir.module import Module
 from engine.simulate.bounds import Bounds
+from engine.simulate.categories import content_of, dtype_name, is_product, operand_dtype
 from engine.simulate.run import ComputationRun
 from engine.timeline.timeline import Metrics
-
-_PRODUCTS = frozenset({"dot", "convolution", "ragged-dot"})
 
 
 def metrics_of(program: Program, entry: ComputationRun, limits: Bounds) -> Metrics:
@@ -37,19 +36,18 @@ def _main_dtype(program: Program) -> str:
     flops: dict[str, int] = {}
     for computation, graph in program.graphs.items():
         column = program.costs[computation].flops
-        for node in np.flatnonzero(column).tolist():
-            dtype = _dtype(program.module, int(graph.ids[node]))
-            flops[dtype] = flops.get(dtype, 0) + int(column[node])
+        nodes = np.flatnonzero(column)
+        for node, count in zip(nodes.tolist(), column[nodes].tolist(), strict=True):
+            dtype = _dtype(program.module, graph, node)
+            flops[dtype] = flops.get(dtype, 0) + count
     return max(flops, key=lambda dtype: (flops[dtype], dtype), default="bf16")
 
 
-def _dtype(module: Module, instruction: int) -> str:
-    """Element type that an instruction multiplies in; of its first result where it has no products."""
-    proto = module.instructions[instruction]
-    if proto.opcode == "fusion":
-        body = module.computations[proto.called_computation_ids[0]].instructions
-        proto = next((i for i in body if i.opcode in _PRODUCTS), proto)
-    shape = module.instructions[proto.operand_ids[0]].shape if proto.opcode in _PRODUCTS else proto.shape
-    while shape.tuple_shapes:
-        shape = shape.tuple_shapes[0]
-    return PrimitiveType.Name(shape.element_type).lower()
+def _dtype(module: Module, graph: Graph, node: int) -> str:
+    """Element type that a node multiplies in; that of its first result where it has no products."""
+    if graph.opcodes[node] == "fusion":
+        found = content_of(module, int(graph.called.items[graph.called.starts[node]])).dtype
+        if found is not None:
+            return found
+    instruction = module.instructions[int(graph.ids[node])]
+    return operand_dtype(module, instruction) if is_product(instruction.opcode) else dtype_name(instruction.shape)

@@ -46,7 +46,9 @@ class CallPlan:
 
     @property
     def runs(self) -> tuple[ComputationRun, ...]:
-        return tuple(run for _, runs in self.branches for run in runs) + self.last
+        """Everything that is executed, once or more often."""
+        branches = self.branches if self.trips else ()
+        return tuple(run for _, runs in branches for run in runs) + self.last
 
 
 @dataclass(frozen=True, eq=False)

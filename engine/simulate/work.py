@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +39,18 @@ class Work:
         return len(self.graph)
 
 
+_KNOWN: WeakKeyDictionary[Program, dict[int, Work]] = WeakKeyDictionary()
+
+
 def work_of(program: Program, computation: int) -> Work:
-    """The work of one computation of `program`."""
+    """The work of one computation of `program`, put together once."""
+    known = _KNOWN.setdefault(program, {})
+    if computation not in known:
+        known[computation] = _work(program, computation)
+    return known[computation]
+
+
+def _work(program: Program, computation: int) -> Work:
     graph, costs = program.graphs[computation], program.costs[computation]
     dones = (graph.partner >= 0) & (graph.partner < np.arange(len(graph)))
     transfer = np.where(dones, 0, costs.transfer)
@@ -81,10 +92,10 @@ def _loads(program: Program, computation: int, senders: Ints) -> Mapping[int, Lo
     memory = _parts(costs.hbm_bytes, costs.transfer, machine.hbm_bandwidth)
     known: dict[Load, Load] = {}
     loads: dict[int, Load] = {}
+    entries = list(zip(costs.load_link.tolist(), used.tolist(), strict=True))
+    ends, kinds, parts = costs.load_start.tolist(), costs.kind.tolist(), memory.tolist()
     for node in senders.tolist():
-        first, last = int(costs.load_start[node]), int(costs.load_start[node + 1])
-        pairs = zip(costs.load_link[first:last].tolist(), used[first:last].tolist(), strict=True)
-        links = tuple(sorted((link, part) for link, part in pairs if part))
-        load = Load(links, int(memory[node]), 0 if costs.kind[node] == Kind.COPY else cores)
+        links = tuple(sorted(entry for entry in entries[ends[node] : ends[node + 1]] if entry[1]))
+        load = Load(links, parts[node], 0 if kinds[node] == Kind.COPY else cores)
         loads[node] = known.setdefault(load, load)
     return loads
