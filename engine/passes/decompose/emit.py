@@ -68,7 +68,7 @@ def emit(editor: Editor, site: Site, variant: Variant) -> Emitted:
             emit_chain(editor, _ring(editor, site.gather.groups), site, variant)
     editor.remove_dead(reversed(editor.added_since(before)))
     added = editor.added_since(before)
-    for predecessor in waits:
+    for predecessor in (p for p in waits if p in editor):
         for new in added:
             if editor.computation_of(new) == site.computation and editor.instruction(new).opcode in _ORDERED:
                 editor.add_control(predecessor, new)

@@ -19,12 +19,12 @@ from engine.passes.decompose.variants import Variant
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Shard:
+class _Shard:
     """One shard at hand and which one it is."""
 
     value: Instruction
     number: Instruction
-    """Ring position that owns it, an s32 scalar."""
+    """Which block of the gathered array it is, an s32 scalar."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -153,7 +153,7 @@ class _Gather:
         """One step: shift what is needed again, and compute with what is here."""
         plan = self.plan
         slots = plan.steps[step]
-        shards = [Shard(buffers[s.stream], self._number(builder, s, iteration)) for s in slots]
+        shards = [_Shard(buffers[s.stream], self._number(builder, s, iteration)) for s in slots]
         following = list(buffers)
         if step + 1 < len(plan.steps):
             for slot in slots:
@@ -187,7 +187,7 @@ class _Gather:
         return self.ring.numbered(builder, shard, self.site.positions) if self.site.positions else shard
 
     def _compute(
-        self, builder: Builder, shards: Sequence[Shard]
+        self, builder: Builder, shards: Sequence[_Shard]
     ) -> tuple[dict[int, Instruction], list[dict[int, Instruction]]]:
         """Partial sums by einsum, and for every shard the blocks of other einsums and of what follows them."""
         paths = _Paths(builder)
@@ -210,7 +210,7 @@ class _Gather:
                 done[step] = redo_elementwise(builder, step, dim, size, start, done)
         return sums, blocks
 
-    def _product(self, builder: Builder, use: _Use, shards: Sequence[Shard], paths: _Paths) -> Instruction:
+    def _product(self, builder: Builder, use: _Use, shards: Sequence[_Shard], paths: _Paths) -> Instruction:
         """One einsum over all shards at hand."""
         parts, others = [], []
         for shard in shards:

@@ -9,7 +9,7 @@ from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import PrimitiveType
 from engine.ir.build import Builder
 from engine.ir.edit import Editor, Instruction
-from engine.ir.einsum import Einsum, Index, Role, read_einsum
+from engine.ir.einsum import Einsum, Index, read_einsum
 from engine.passes.decompose.emit_blocks import accumulator_type, partial_einsum, redo_path
 from engine.passes.decompose.loops import counted_loop
 from engine.passes.decompose.plans import ScatterPlan, Slot
@@ -18,7 +18,8 @@ from engine.passes.decompose.sinking import Source, source_of
 from engine.passes.decompose.site import ScatterSite, Step
 from engine.passes.decompose.variants import Variant
 
-_DIMENSION_KEEPING = frozenset({"convert", "copy", "reduce-precision", "optimization-barrier"})
+_TYPE_ONLY = frozenset({"convert", "copy", "optimization-barrier", "opt-barrier"})
+"""Steps that do at most change the element type, and so can be done on half a block."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,7 +35,7 @@ def emit_scatter(editor: Editor, ring: Ring, site: ScatterSite, variant: Variant
     collective = editor.instruction(site.collective)
     builder = Builder(editor, site.computation, collective, site.result)
     shard = scattered(builder, ring, site, variant)
-    if site.result == site.collective and _whole(editor, site):
+    if site.result == site.collective and _is_all_reduce(editor, site):
         by_block = [site.positions.index(block) for block in range(ring.size)]
         groups = [[group[r] for r in by_block] for group in ring.groups.members]
         shard = builder.all_gather(shard, site.dim, groups, partitions=ring.by_partition)
@@ -51,9 +52,11 @@ def scattered(builder: Builder, ring: Ring, site: ScatterSite, variant: Variant)
 def halves_refused(editor: Editor, site: ScatterSite) -> str | None:
     """Why the result shard of `site` cannot be split between two chains; None where it can."""
     steps = (*site.use.steps, *site.tail)
-    reshaping = next((s for s in steps if editor.instruction(s.instruction).opcode not in _DIMENSION_KEEPING), None)
+    reshaping = next((s for s in steps if editor.instruction(s.instruction).opcode not in _TYPE_ONLY), None)
     if reshaping is not None:
-        return f"chains=halves: {editor.instruction(reshaping.instruction).name} reshapes the result"
+        return (
+            f"chains=halves: {editor.instruction(reshaping.instruction).name} stands between the halves and the whole"
+        )
     original = editor.instruction(site.use.instruction)
     lhs, rhs = editor.operands(original.id)
     einsum = read_einsum(original, lhs.shape, rhs.shape)
@@ -183,7 +186,7 @@ class _Scatter:
         return piece
 
     def _half_step(self, builder: Builder, step: Step, piece: Instruction) -> Instruction:
-        """A step that keeps dimensions, on half a block: only its element type matters."""
+        """A step on half a block: only its element type matters."""
         original = self.editor.instruction(step.instruction)
         return builder.convert(piece, original.shape.element_type) if original.opcode == "convert" else piece
 
@@ -233,10 +236,9 @@ class _Scatter:
 
 def _halved_index(einsum: Einsum, site: ScatterSite) -> Index | None:
     """The index along which the result shard is split: the longest of the result that is not the scattered one."""
-    found = [i for i in einsum.indices if i.out not in (None, site.use.output_dim) and i.size > 1]
-    outside = [i for i in found if i.role is not Role.CONTRACTING]
-    return max(outside, key=lambda i: i.size, default=None)
+    found = (i for i in einsum.indices if i.out not in (None, site.use.output_dim) and i.size > 1)
+    return max(found, key=lambda i: i.size, default=None)
 
 
-def _whole(editor: Editor, site: ScatterSite) -> bool:
+def _is_all_reduce(editor: Editor, site: ScatterSite) -> bool:
     return editor.instruction(site.collective).opcode.startswith("all-reduce")
