@@ -6,9 +6,11 @@ QT_QPA_PLATFORM=offscreen python -m benchmarks.window
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +18,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
+from app.explorer import Explorer
+from app.settings import Settings
 from engine.session.session import TRANSIENT, Entry, Session
 from engine.session.store import Store
 from tests.views.fake_host import FakeHost
@@ -27,18 +31,63 @@ FRAMES = 60
 SIZE = (1600, 900)
 
 
-def main() -> None:
-    """Print one line for each size and movement."""
+def main(paths: Sequence[str]) -> None:
+    """Print one line for each size and movement, then one for each file."""
     application = QApplication.instance() or QApplication([])
-    print(f"{'slices':>10} {'movement':<22} {'median':>9} {'p95':>9} {'worst':>9}   (ms, {SIZE[0]}×{SIZE[1]})")
+    assert isinstance(application, QApplication)
+    heads = "".join(f"{head:>10}" for head in ("median", "p95", "worst", "cpu", "cpu p95"))
+    print(f"{'slices':>10} {'movement':<22}{heads}   (ms, {SIZE[0]}×{SIZE[1]})")
     for slices in (10**5, 10**6):
         view = _view(slices)
         application.processEvents()
         for name, move in _movements(view):
-            times = _frames(view, move)
+            times, cpu = _frames(view, move)
             median, high = np.percentile(times, (50, 95))
-            print(f"{slices:>10,} {name:<22} {median:>9.2f} {high:>9.2f} {max(times):>9.2f}")
+            busy = np.percentile(cpu, (50, 95))
+            print(
+                f"{slices:>10,} {name:<22} {median:>9.2f} {high:>9.2f} {max(times):>9.2f} "
+                f"{busy[0]:>9.2f} {busy[1]:>9.2f}"
+            )
         view.close()
+    if paths:
+        print(f"\n{'file':<40} {'first':>8} {'all':>8} {'budget':>8} {'block':>8}   (s)")
+    for path in paths:
+        _measure_file(application, path)
+
+
+def _measure_file(application: QApplication, path: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        explorer = Explorer(Settings(Path(folder) / "window.ini"))
+        explorer.show()
+        explorer.warm()
+        _pump(application, lambda: False, 2.0)
+        begun = time.perf_counter()
+        explorer.open(path)
+
+        def entries() -> tuple[Entry, ...]:
+            return explorer.store.state.entries
+
+        block = _pump(application, lambda: any(e.variant is not None for e in entries()))
+        first = time.perf_counter() - begun
+        block = max(block, _pump(application, lambda: not any(e.pending for e in entries())))
+        everything = time.perf_counter() - begun
+        begun = time.perf_counter()
+        explorer.window.plan_line.budget.setValue(3)
+        block = max(block, _pump(application, lambda: not any(e.pending for e in entries())))
+        moved = time.perf_counter() - begun
+        print(f"{Path(path).name:<40} {first:>8.2f} {everything:>8.2f} {moved:>8.2f} {block:>8.3f}")
+        explorer.window.close()
+
+
+def _pump(application: QApplication, done: Callable[[], bool], limit: float = 300.0) -> float:
+    """Run the event loop until something is done; the longest it was blocked, in seconds."""
+    longest, until = 0.0, time.perf_counter() + limit
+    while not done() and time.perf_counter() < until:
+        begun = time.perf_counter()
+        application.processEvents()
+        longest = max(longest, time.perf_counter() - begun)
+        time.sleep(0.001)
+    return longest
 
 
 def _view(slices: int) -> TimelineView:
@@ -62,17 +111,18 @@ def _movements(view: TimelineView) -> Iterator[tuple[str, Callable[[int], None]]
     yield "in and out", lambda n: view.range.show(whole // 3, int(whole / 1.2 ** (n % 30)))
 
 
-def _frames(view: TimelineView, move: Callable[[int], None]) -> list[float]:
-    times = []
-    numbers = count()
-    for _ in range(FRAMES):
-        move(next(numbers))
-        begun = time.perf_counter()
+def _frames(view: TimelineView, move: Callable[[int], None]) -> tuple[list[float], list[float]]:
+    """Milliseconds of each frame by the clock, and of this process alone: the machine may have other work."""
+    times, cpu = [], []
+    for number in range(FRAMES):
+        move(number)
+        begun, begun_cpu = time.perf_counter(), time.process_time()
         view.redraw()
         view.grab()
         times.append((time.perf_counter() - begun) * 1e3)
-    return times
+        cpu.append((time.process_time() - begun_cpu) * 1e3)
+    return times, cpu
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
