@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.control import Control
 from engine.errors import LapstrakeError
 from engine.execute import widening
-from engine.execute.comparing import Difference, compare, is_finite, is_zero, tolerance
+from engine.execute.comparing import FLOAT64, Difference, compare, is_finite, is_zero, tolerance
 from engine.execute.inputs import DRAWS, Draw, Inputs, draw_inputs, load_inputs, widened
 from engine.execute.legalize import legalize
 from engine.execute.running import Executable
@@ -23,7 +23,9 @@ from engine.ir import shapes
 from engine.ir.groups import written_lists
 from engine.ir.module import Module
 
-Results = list[list[npt.NDArray[Any]]]
+Pieces = list[npt.NDArray[Any]]
+"""One result array, by device."""
+Results = list[Pieces]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,7 @@ class _Leaf:
     path: tuple[int, ...]
     shape: ShapeProto
     tolerance: float
-    exact: bool
-    """Whether it must equal the original's bit by bit."""
+    """0 where it must equal the original's bit by bit."""
 
 
 def compare_in_worker(
@@ -48,32 +49,31 @@ def compare_in_worker(
 ) -> Verification:
     """Run both and compare; see `engine.execute.verifying.verify`."""
     control.step(0.0, f"compiling {original.name} as loaded")
-    runnable = legalize(original)
+    runnable, changed = legalize(original), legalize(transformed)
     before = Executable(runnable, original.header)
     control.step(0.1, "compiling the transformed module")
-    after = Executable(legalize(transformed), transformed.header)
+    after = Executable(changed, transformed.header)
     control.step(0.2, "compiling the float64 reference")
-    reference, notes = _reference(runnable, original)
-    sources = _Sources(original, runnable, inputs, (before, reference))
+    references, notes = _references(runnable, changed, original)
+    sources = _Sources(original, runnable, inputs, before, references)
+    worst: dict[tuple[str, tuple[int, ...]], Output] = {}
     leaves = list(_leaves(runnable))
-    worst: list[Output | None] = [None] * len(leaves)
     for count, seed in enumerate(seeds):
         control.step(0.3 + 0.7 * count / len(seeds), f"running with seed {seed}")
-        given, expected, own = sources.run(seed)
-        found = after.run(given)
+        results = sources.run(seed)
+        found = after.run(results.inputs)
         for k, leaf in enumerate(leaves):
-            output = _output(leaf, seed, found[k], own[k], None if expected is None else expected[k])
-            last = worst[k]
-            if last is None or output.error > last.error:
-                worst[k] = output
+            for output in _outputs(leaf, seed, found[k], *results.leaf(k)):
+                key = output.precision, leaf.path
+                if key not in worst or output.error > worst[key].error:
+                    worst[key] = output
     if original.elided:
         notes.append(
             f"{len(original.elided)} constants were left out of the text: both modules ran with the same made-up ones."
         )
-    outputs = tuple(output for output in worst if output is not None)
     return Verification(
-        outputs,
-        "original" if reference is None else "float64",
+        tuple(worst.values()),
+        "original" if references is None else "float64",
         original.header.devices,
         platform,
         seeds,
@@ -81,11 +81,39 @@ def compare_in_worker(
     )
 
 
-def _reference(runnable: HloModuleProto, original: Module) -> tuple[Executable | None, list[str]]:
-    reason = widening.obstacle(runnable)
+@dataclass(frozen=True, slots=True)
+class _References:
+    """Both modules computed in float64."""
+
+    original: Executable
+    transformed: Executable
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """What came of one draw of inputs."""
+
+    inputs: Inputs
+    own: Results
+    """Of the original, in its own types."""
+    expected: Results | None
+    """Of the original in float64."""
+    wide: Results | None
+    """Of the transformed module in float64."""
+
+    def leaf(self, k: int) -> tuple[Pieces, Pieces | None, Pieces | None]:
+        expected = None if self.expected is None else self.expected[k]
+        return self.own[k], expected, None if self.wide is None else self.wide[k]
+
+
+def _references(
+    runnable: HloModuleProto, changed: HloModuleProto, original: Module
+) -> tuple[_References | None, list[str]]:
+    reason = widening.obstacle(runnable) or widening.obstacle(changed)
     if reason is None:
         try:
-            return Executable(widening.widen(runnable), original.header), []
+            made = (Executable(widening.widen(proto), original.header) for proto in (runnable, changed))
+            return _References(*made), []
         except LapstrakeError as error:
             reason = str(error)
     return None, [f"Compared with the original instead of float64, which cannot be computed: {reason}."]
@@ -99,37 +127,40 @@ class _Sources:
         original: Module,
         runnable: HloModuleProto,
         path: str | None,
-        executables: tuple[Executable, Executable | None],
+        before: Executable,
+        references: _References | None,
     ) -> None:
         self.notes: list[str] = []
         self._original = original
-        self._before, self._reference = executables
+        self._before, self._references = before, references
         self._uses: Uses = uses_of(runnable, original.header.num_partitions)
         self._given = None if path is None else load_inputs(path, original.proto, original.header)
         self._draws: tuple[Draw, ...] = DRAWS
 
-    def run(self, seed: int) -> tuple[Inputs, Results | None, Results]:
-        """Inputs, results of the reference (if there is one) and of the original."""
+    def run(self, seed: int) -> _Results:
+        """Inputs, and what the original and both float64 modules make of them."""
         if self._given is not None:
-            return self._run(self._given)
-        attempts = []
+            return self._rest(self._given, self._before.run(self._given))
+        first = None
         for draw in self._draws:
             inputs = draw_inputs(self._original.proto, self._original.header, self._uses, seed, draw)
-            attempt = self._run(inputs)
-            own = attempt[2]
+            own = self._before.run(inputs)
             if is_finite(own) and not is_zero(own):
                 self._draws = (draw, *(d for d in self._draws if d != draw))  # most likely good for the next seed too
-                return attempt
-            attempts.append(attempt)
+                return self._rest(inputs, own)
+            first = first or (inputs, own)
+        assert first is not None
         self.notes.append(
             f"With seed {seed} no way of drawing inputs gave results that are finite and not all zero: infinities and "
             "NaN were compared by their place."
         )
-        return attempts[0]
+        return self._rest(*first)
 
-    def _run(self, inputs: Inputs) -> tuple[Inputs, Results | None, Results]:
-        own = self._before.run(inputs)
-        return inputs, None if self._reference is None else self._reference.run(widened(inputs)), own
+    def _rest(self, inputs: Inputs, own: Results) -> _Results:
+        if self._references is None:
+            return _Results(inputs, own, None, None)
+        wide = widened(inputs)
+        return _Results(inputs, own, self._references.original.run(wide), self._references.transformed.run(wide))
 
 
 def _leaves(runnable: HloModuleProto) -> Iterator[_Leaf]:
@@ -144,7 +175,7 @@ def _leaves(runnable: HloModuleProto) -> Iterator[_Leaf]:
         if root.opcode == "tuple" and path:
             element = by_id[root.operand_ids[path[0]]]
         exact = moves_only(entry, element.id)
-        yield _Leaf(path, shape, 0.0 if exact else tolerance(shape.element_type, size), exact)
+        yield _Leaf(path, shape, 0.0 if exact else tolerance(shape.element_type, size))
 
 
 def _largest_group(proto: HloModuleProto) -> int:
@@ -153,27 +184,30 @@ def _largest_group(proto: HloModuleProto) -> int:
     return max(found, default=1)
 
 
-def _output(
-    leaf: _Leaf,
-    seed: int,
-    found: list[npt.NDArray[Any]],
-    own: list[npt.NDArray[Any]],
-    expected: list[npt.NDArray[Any]] | None,
-) -> Output:
+def _outputs(
+    leaf: _Leaf, seed: int, found: Pieces, own: Pieces, expected: Pieces | None, wide: Pieces | None
+) -> Iterator[Output]:
     """Compare one result array. Integers, and what is only moved, are compared with the original's own."""
-    exact = leaf.exact or leaf.tolerance == 0.0
-    if expected is None or exact:
-        difference, own_error = compare(found, own), None
-    else:
-        difference, own_error = compare(found, expected), compare(own, expected).error
+    if expected is None or wide is None:
+        yield _as_output(leaf, "own", seed, compare(found, own), None, leaf.tolerance)
+        return
+    if leaf.tolerance == 0.0:
+        yield _as_output(leaf, "own", seed, compare(found, own), None, 0.0)
+        yield _as_output(leaf, "float64", seed, compare(wide, expected), None, 0.0)
+        return
+    own_error = compare(own, expected).error
     # A deep program's own rounding may exceed what one sum explains: ours may be as far from the truth, and as much
     # again for being rounded differently.
-    allowed = leaf.tolerance if own_error is None or not np.isfinite(own_error) else max(leaf.tolerance, 2 * own_error)
-    return _as_output(leaf, seed, difference, own_error, allowed)
+    allowed = max(leaf.tolerance, 2 * own_error) if np.isfinite(own_error) else leaf.tolerance
+    yield _as_output(leaf, "own", seed, compare(found, expected), own_error, allowed)
+    yield _as_output(leaf, "float64", seed, compare(wide, expected), None, FLOAT64)
 
 
-def _as_output(leaf: _Leaf, seed: int, difference: Difference, own_error: float | None, allowed: float) -> Output:
+def _as_output(
+    leaf: _Leaf, precision: str, seed: int, difference: Difference, own_error: float | None, allowed: float
+) -> Output:
     return Output(
+        precision=precision,
         path=".".join(map(str, leaf.path)),
         shape=shapes.text(leaf.shape),
         error=difference.error,

@@ -30,6 +30,10 @@ RENDEZVOUS = 300.0
 class Output:
     """One result array: how far the transformed module is from the reference, on all devices and seeds."""
 
+    precision: str
+    """``own``: computed in the program's types, against what rounding explains. ``float64``: both modules computed in
+    float64, where they must agree nearly exactly. The second finds what the first cannot see: a wrong gradient that
+    is added to a weight a million times as large."""
     path: str
     """Index into the result tuple: ``0``, ``2.1``; empty for a result that is no tuple."""
     shape: str
@@ -51,7 +55,8 @@ class Output:
     @property
     def place(self) -> str:
         at = ",".join(map(str, self.index))
-        return f"result {self.path or '0'} {self.shape}, device {self.device}, element [{at}], seed {self.seed}"
+        wide = ", computed in float64" if self.precision == "float64" else ""
+        return f"result {self.path or '0'} {self.shape}, device {self.device}, element [{at}], seed {self.seed}{wide}"
 
 
 @dataclass(frozen=True, slots=True)

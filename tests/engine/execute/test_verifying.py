@@ -82,7 +82,28 @@ def test_the_tolerance_is_that_of_rounding(factor: str, equal: bool) -> None:
         f"rhs_contracting_dims={{0}}\n  f = f32[] constant({factor})\n  b = f32[16,6] broadcast(f), dimensions={{}}\n"
         "  ROOT z = f32[16,6] multiply(y, b)\n}",
     )
-    assert verify(module(GATHERED), module(scaled), deadline=60.0).equal is equal
+    found = verify(module(GATHERED), module(scaled), deadline=60.0)
+    assert [output.equal for output in found.outputs if output.precision == "own"] == [equal]
+    assert not found.equal  # float64 sees both
+
+
+def test_what_rounding_would_hide_is_found_in_float64() -> None:
+    """A step of training adds a small gradient to a large weight."""
+    step = program(
+        "  x = bf16[4,8] parameter(0)\n  w = bf16[4,8] parameter(1)\n"
+        f"  g = bf16[4,8] collective-permute(x), channel_id=1, source_target_pairs={LEFT}\n"
+        "  rate = bf16[] constant(0.0001)\n  b = bf16[4,8] broadcast(rate), dimensions={}\n"
+        "  d = bf16[4,8] multiply(g, b)\n  ROOT r = bf16[4,8] subtract(w, d)"
+    )
+    found = verify(module(step), module(step.replace(LEFT, RIGHT)), deadline=60.0)
+    own, wide = sorted(found.outputs, key=lambda output: output.precision, reverse=True)
+    assert (own.precision, wide.precision) == ("own", "float64")
+    assert own.equal
+    assert not wide.equal
+    assert not found.equal
+    assert found.worst == wide
+    assert "computed in float64" in str(found)
+    assert verify(module(step), module(step), deadline=60.0).equal
 
 
 def test_one_wrong_device_is_enough() -> None:
