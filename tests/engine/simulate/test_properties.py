@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from engine.chips.budget import Budget
@@ -27,6 +27,8 @@ _EMPTY = Module(HloModuleProto(name="none"), Header(num_partitions=8))
 _MACHINES = {name: machine_for(_EMPTY, load_chip(name)) for name in ("tpu-v4", "h100")}
 chips = st.sampled_from(sorted(_MACHINES))
 randoms = st.randoms(use_true_random=False)
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Programs drawn from random numbers do not become simpler by making the numbers smaller."""
 NO_SHARING = SimulationOptions(sharing=False)
 
 
@@ -49,7 +51,7 @@ def any_order(program: Program, random_: random.Random) -> Schedule:
 
 
 @given(randoms, chips)
-@settings(max_examples=150)
+@settings(max_examples=150, phases=UNSHRUNK)
 def test_no_order_is_faster_than_the_bound(random_: random.Random, chip: str) -> None:
     program = draw_program(random_, _MACHINES[chip])
     for options in (SimulationOptions(), NO_SHARING):
@@ -58,7 +60,7 @@ def test_no_order_is_faster_than_the_bound(random_: random.Random, chip: str) ->
 
 
 @given(randoms, chips)
-@settings(max_examples=150)
+@settings(max_examples=150, phases=UNSHRUNK)
 def test_sharing_is_never_faster_than_not_sharing(random_: random.Random, chip: str) -> None:
     program = draw_program(random_, _MACHINES[chip])
     schedule = any_order(program, random_)
@@ -69,7 +71,7 @@ def test_sharing_is_never_faster_than_not_sharing(random_: random.Random, chip: 
 
 
 @given(randoms, chips)
-@settings(max_examples=100)
+@settings(max_examples=100, phases=UNSHRUNK)
 def test_time_is_conserved(random_: random.Random, chip: str) -> None:
     program = draw_program(random_, _MACHINES[chip])
     simulation = simulate(program, any_order(program, random_))
@@ -82,7 +84,7 @@ def test_time_is_conserved(random_: random.Random, chip: str) -> None:
 
 
 @given(randoms, chips)
-@settings(max_examples=100)
+@settings(max_examples=100, phases=UNSHRUNK)
 def test_the_timeline_shows_what_the_metrics_say(random_: random.Random, chip: str) -> None:
     program = draw_program(random_, _MACHINES[chip])
     # Branches of conditionals are shown as a frame only, so leave them out.
@@ -114,7 +116,7 @@ def check_lanes(timeline: Timeline) -> None:
 
 
 @given(randoms, chips, st.integers(0, 60))
-@settings(max_examples=100)
+@settings(max_examples=100, phases=UNSHRUNK)
 def test_folding_loops_changes_no_times(random_: random.Random, chip: str, cap: int) -> None:
     program = draw_program(random_, _MACHINES[chip])
     schedule = any_order(program, random_)
@@ -133,7 +135,7 @@ def rows_of(timeline: Timeline) -> set[tuple[int, ...]]:
 
 
 @given(randoms, chips)
-@settings(max_examples=50)
+@settings(max_examples=50, phases=UNSHRUNK)
 def test_the_same_again_gives_the_same(random_: random.Random, chip: str) -> None:
     program = draw_program(random_, _MACHINES[chip])
     schedule = any_order(program, random_)
