@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite, nan
 
 import numpy as np
 
@@ -91,7 +92,7 @@ class _Names:
             elif name == "name" and value is not None:
                 called = unquoted(value)
             elif name == "id" and value is not None:
-                id_ = int(value)
+                id_ = _integer(message, value)
             elif value is None:
                 message.skip()
         self.computations[id_] = called
@@ -106,7 +107,7 @@ class _Names:
             elif name == "opcode":
                 opcode = unquoted(value)
             elif name == "id":
-                id_ = int(value)
+                id_ = _integer(message, value)
         self.instructions[id_] = (called, opcode)
 
 
@@ -125,29 +126,25 @@ class _Rows:
         for name, value in message.fields():
             if name == "instructions" and value is None:
                 row = self._numbers(message)
-                self.ids.append(int(row.get("id", "0")))
-                self.start.append(float(row.get("start_timestamp_cycles", "0")))
-                self.end.append(float(row.get("end_timestamp_cycles", "0")))
+                self.ids.append(int(row.get("id", 0.0)))
+                self.start.append(row.get("start_timestamp_cycles", 0.0))
+                self.end.append(row.get("end_timestamp_cycles", 0.0))
             elif name == "scheduler_statistics" and value is None:
-                self.statistics = {k: float(v) for k, v in self._numbers(message).items()}
+                self.statistics = self._numbers(message)
             elif value is None:
                 message.skip()
             elif name == "computation_id":
-                self.computation = int(value)
+                self.computation = _integer(message, value)
             elif name == "cycles_per_microsecond":
-                self.clock = float(value)
+                self.clock = _real(message, name, value)
 
-    def _numbers(self, message: TextMessage) -> dict[str, str]:
-        row: dict[str, str] = {}
+    def _numbers(self, message: TextMessage) -> dict[str, float]:
+        row: dict[str, float] = {}
         for name, value in message.fields():
             if value is None:
                 message.skip()
             else:
-                try:
-                    float(value)
-                except ValueError:
-                    raise message.error(f"{name}: a number was expected, but {value} came") from None
-                row[name] = value
+                row[name] = _integer(message, value) if name == "id" else _real(message, name, value)
         return row
 
     def build(self, known: _Names, path: str) -> ScheduledComputation:
@@ -171,3 +168,19 @@ class _Rows:
             wasted_cycles=self.statistics.get("total_wasted_cycles", 0.0),
             cycles_per_microsecond=self.clock,
         )
+
+
+def _integer(message: TextMessage, value: str) -> int:
+    if not value.isdecimal():
+        raise message.error(f"a number was expected, but {value} came")
+    return int(value)
+
+
+def _real(message: TextMessage, name: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = nan
+    if not isfinite(number):
+        raise message.error(f"{name}: a number was expected, but {value} came")
+    return number

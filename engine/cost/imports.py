@@ -6,6 +6,7 @@ import csv
 import gzip
 import re
 import tomllib
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -62,7 +63,7 @@ def read_costs(path: str) -> ImportedCosts:
     if data[:2] == b"\x1f\x8b":
         try:
             data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: it is gzip data, but damaged: {error}") from error
     if not data.strip():
         raise InputError(f"{path}: costs were expected, but the file is empty")

@@ -64,6 +64,8 @@ def test_a_schedule_dump(tmp_path: Path) -> None:
         ("{ id: 12 end", "{ id: 99 end", "instruction 99, which its module does not have"),
         ("cycles_per_microsecond: 1050", "", "cycles_per_microsecond above 0"),
         ("end_timestamp_cycles: 2101", "end_timestamp_cycles: many", "a number was expected, but many"),
+        ("computation_id: 7", "computation_id: seven", "a number was expected, but seven"),
+        ("cycles_per_microsecond: 1050", "cycles_per_microsecond: inf", "a number was expected, but inf"),
         ("total_cycles: 3501 }", "total_cycles: 3501", "expected"),
         ('name: "jit_step"', 'name "jit_step"', r"schedule.txt:2:3: a field, 'name: value'"),
     ],
@@ -149,7 +151,13 @@ def test_wrong_tables(tmp_path: Path, name: str, text: str, message: str) -> Non
 
 @pytest.mark.parametrize(
     "content",
-    [b"\xff\xfe\x00\x01", b"\x1f\x8bbroken", b"\x0a\x02", XSpace(errors=["no"]).SerializeToString() + b"\xff"],
+    [
+        b"\xff\xfe\x00\x01",
+        b"\x1f\x8bbroken",
+        gzip.compress(b"a,1")[:12] + b"\xff" * 12,
+        b"\x0a\x02",
+        XSpace(errors=["no"]).SerializeToString() + b"\xff",
+    ],
 )
 def test_what_is_no_file_of_costs(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputError):
