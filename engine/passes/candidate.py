@@ -41,7 +41,8 @@ class Candidate:
     reason: str
     """The verdict in words with its numbers: why it was decomposed, or why not."""
     gate: GateTerms | None = None
-    """None where the gate was not asked."""
+    """None where the gate was not asked. Collectives that are decomposed as one share its terms between them, so that
+    gains add up; a chain repeats what its two ends share."""
     variant: str = ""
     """Form of the decomposition that was chosen: ``unrolled, ring=both``; empty where not decomposed."""
     trips: int = 1

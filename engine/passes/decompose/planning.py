@@ -271,17 +271,28 @@ class _Planner:
         if not entries:
             return made
         if chain is not None and chain.proposal is not None:
-            gate = entries[0].full.terms if entries[0].full is not None else None
+            part = self._share(chain.proposal.terms, chain, id_)
             reason = f"one chain with {self._partner(chain, id_)}: {weighed(chain.proposal.terms)}"
-            return replace(made, chosen=True, reason=reason, gate=gate, variant=self._variants(chain))
+            return replace(made, chosen=True, reason=reason, gate=part, variant=self._variants(chain))
         entry = next((e for e in entries if id(e) in stands), entries[0])
         shown = entry.proposal or entry.full
-        gate = shown.terms if shown is not None else None
+        gate = self._share(shown.terms, entry, id_) if shown is not None else None
         if id(entry) in stands and entry.proposal is not None:
             return replace(
                 made, chosen=True, gate=gate, reason=self._yes(entry, one, gate), variant=self._variants(entry)
             )
         return replace(made, gate=gate, reason=self._no(entry, one, gate))
+
+    def _share(self, terms: GateTerms, entry: Entry, collective: int) -> GateTerms:
+        """The part of an entry's terms that goes to one of its collectives, by their time; parts add up to the whole."""
+        others = [c for c in entry.collectives if c != collective]
+        own, rest = self._pricing.comm((collective,)), self._pricing.comm(others)
+        if not rest:
+            return terms
+        comp, comm, ring, extra = (
+            value * own // (own + rest) for value in (terms.comp, terms.comm, terms.ring, terms.extra)
+        )
+        return GateTerms(comp, comm, ring, extra)
 
     def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
         assert gate is not None
