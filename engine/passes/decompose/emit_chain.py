@@ -61,7 +61,9 @@ class _Chain:
         self.site = site
         self.variant = variant
         self.editor = builder.editor
-        self.lanes = 2 if variant.pipelined_halves else 1
+        self.lanes = variant.lanes
+        self.ways = (1, -1)[: self.lanes]
+        """Hops to the left of each lane's shifts."""
         self.shard = self.editor.current(site.gather.operand)
         self.position = ring.position(builder)
         self.scatter = site.scatter
@@ -73,11 +75,10 @@ class _Chain:
 
     def pipelined(self) -> Instruction:
         """Offset 1, 2, … N-1 one after the other, the own shard last; lane 1 goes the other way round."""
-        builder, size = self.builder, self.ring.size
-        directions = (1, -1)[: self.lanes]
+        builder, size, at_once = self.builder, self.ring.size, self.variant.turns
         own = self._split(self.shard)
-        kept = self._first(builder, [_Piece(own[k], Slot(k, 0)) for k in range(self.lanes)])
-        buffers = [self.ring.shift(builder, own[k], directions[k]) for k in range(self.lanes)]
+        kept = self._first(builder, [_Piece(value, Slot(k, 0)) for k, value in enumerate(own)])
+        buffers = [self.ring.shift(builder, value, way) for value, way in zip(own, self.ways, strict=True)]
         chains: list[Instruction] = []
         offset, period = 1, self.variant.unroll
         trips = max(0, (size - 3) // period) if self.variant.form == "rolled" else 0
@@ -86,32 +87,37 @@ class _Chain:
                 buffers, chains = self._loop(buffers, chains, trips, period)
                 offset += trips * period
                 continue
-            pieces = [_Piece(buffers[k], Slot(k, directions[k] * offset)) for k in range(self.lanes)]
-            buffers, chains = self._step(builder, pieces, chains, last=offset == size - 1)
-            offset += 1
-        arrived = [self.ring.shift(self.end, chains[k], directions[k]) for k in range(self.lanes)]
+            # The first turn of a rolled chain stands alone: the loop needs accumulators to begin with.
+            turns = 1 if trips and offset == 1 else min(at_once, size - offset)
+            slots = [[Slot(k, way * (offset + t)) for k, way in enumerate(self.ways)] for t in range(turns)]
+            buffers, chains = self._turns(builder, slots, None, buffers, chains, last=offset + turns == size)
+            offset += turns
+        arrived = [self.ring.shift(self.end, chain, way) for chain, way in zip(chains, self.ways, strict=True)]
         partials = self._second(builder, kept)
         done = [self.end.add(a, p) for a, p in zip(arrived, partials, strict=True)]
         return self._finished(self.end.concatenate(done, self.scatter.dim))
 
     def two_phase(self) -> Instruction:
         """Both gather streams to their ends, then both scatter chains over what they brought."""
-        builder, ring = self.builder, self.ring
-        there: dict[int, _Piece] = {}
-        plan = self.variant.gather_plan(ring.size)
+        builder, ring, variant = self.builder, self.ring, self.variant
+        plan = variant.gather_plan(ring.size)
         buffers = [ring.shift(builder, self.shard, hops) for hops in plan.entries]
+        there: dict[int, _Piece] = {}
+        waiting: list[_Piece] = []
         for number, slots in enumerate(plan.steps):
-            pieces = [_Piece(buffers[s.stream], Slot(0, s.offset)) for s in slots]
+            waiting += [_Piece(buffers[s.stream], Slot(0, s.offset)) for s in slots]
             if number + 1 < len(plan.steps):
                 for slot in slots:
                     buffers[slot.stream] = ring.shift(builder, buffers[slot.stream], plan.hops[slot.stream])
-            middles = self._first(builder, pieces)
-            there.update({s.offset % ring.size: middle for s, middle in zip(slots, middles, strict=True)})
-        scatter = self.variant.scatter_plan(ring.size)
+            if len(waiting) >= variant.shards or number + 1 == len(plan.steps):
+                there.update({p.slot.offset % ring.size: p for p in self._first(builder, waiting)})
+                waiting = []
+        scatter = variant.scatter_plan(ring.size)
         chains: list[Instruction | None] = [None] * len(scatter.hops)
-        for slots in scatter.steps:
-            partials = self._second(builder, [there[s.offset % ring.size] for s in slots])
-            for slot, partial in zip(slots, partials, strict=True):
+        for together in _grouped(scatter.steps, max(1, variant.seconds // 2)):
+            wanted = [slot for slots in together for slot in slots]
+            partials = self._second(builder, [there[slot.offset % ring.size] for slot in wanted])
+            for slot, partial in zip(wanted, partials, strict=True):
                 chain = chains[slot.stream]
                 if chain is not None:
                     partial = self.end.add(ring.shift(self.end, chain, scatter.hops[slot.stream]), partial)
@@ -127,35 +133,46 @@ class _Chain:
     def _loop(
         self, buffers: Sequence[Instruction], chains: Sequence[Instruction], trips: int, period: int
     ) -> tuple[list[Instruction], list[Instruction]]:
-        lanes, directions = self.lanes, (1, -1)[: self.lanes]
-
         def body(inside: Builder, iteration: Instruction, state: list[Instruction]) -> list[Instruction]:
-            at, sums = state[:lanes], state[lanes:]
-            for turn in range(period):
-                pieces = [
-                    _Piece(at[k], Slot(k, way * (2 + turn)), Pace(iteration, way * period, trips))
-                    for k, way in enumerate(directions)
-                ]
-                at, sums = self._step(inside, pieces, sums, last=False)
+            at, sums = state[: self.lanes], state[self.lanes :]
+            for turns in _grouped(range(2, 2 + period), self.variant.turns):
+                slots = [[Slot(k, way * turn) for k, way in enumerate(self.ways)] for turn in turns]
+                pace = Pace(iteration, period, trips)
+                at, sums = self._turns(inside, slots, pace, at, sums, last=False)
             return [*at, *sums]
 
         state = counted_loop(self.builder, [*buffers, *chains], trips, body)
-        return state[:lanes], state[lanes:]
+        return state[: self.lanes], state[self.lanes :]
 
-    def _step(
-        self, builder: Builder, pieces: Sequence[_Piece], chains: Sequence[Instruction], *, last: bool
+    def _turns(
+        self,
+        builder: Builder,
+        turns: Sequence[Sequence[Slot]],
+        pace: Pace | None,
+        buffers: Sequence[Instruction],
+        chains: Sequence[Instruction],
+        *,
+        last: bool,
     ) -> tuple[list[Instruction], list[Instruction]]:
-        """Both einsums on the shards at hand, while the next shards and the accumulators travel."""
-        directions = (1, -1)[: self.lanes]
+        """Both einsums on the shards of some turns, while the next shards and the accumulators travel.
+
+        `pace` is that of lane 0; lane 1 goes the other way. No shard is wanted after the `last` turns.
+        """
         end = builder.working_for(self.end.source)
-        following = [
-            p.value if last else self.ring.shift(builder, p.value, h) for p, h in zip(pieces, directions, strict=True)
-        ]
-        sums = self._second(builder, self._first(builder, pieces))
-        if chains:
-            arrived = [self.ring.shift(end, c, h) for c, h in zip(chains, directions, strict=True)]
-            sums = [end.add(a, s) for a, s in zip(arrived, sums, strict=True)]
-        return following, sums
+        at, sums = list(buffers), list(chains)
+        pieces: list[_Piece] = []
+        for number, slots in enumerate(turns):
+            for slot, way in zip(slots, self.ways, strict=True):
+                own_pace = None if pace is None else replace(pace, delta=way * pace.delta)
+                pieces.append(_Piece(at[slot.stream], slot, own_pace))
+            if not last or number + 1 < len(turns):
+                at = [self.ring.shift(builder, value, way) for value, way in zip(at, self.ways, strict=True)]
+        for partials in _grouped(self._second(builder, self._first(builder, pieces)), self.lanes):
+            if sums:
+                arrived = [self.ring.shift(end, chain, way) for chain, way in zip(sums, self.ways, strict=True)]
+                partials = [end.add(a, p) for a, p in zip(arrived, partials, strict=True)]
+            sums = partials
+        return at, sums
 
     # --- the two einsums and what is between them ----------------------------------------------------------------
 

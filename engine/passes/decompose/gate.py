@@ -137,6 +137,7 @@ class Pricing:
             both = variant.both and not self.one_at_a_time
             lists, steps = device_lists(groups, self._header), (size - 1) * (pieces if variant.both and not both else 1)
             rings = [ring_time(self._machine, lists, n // pieces, steps, both).time for n in sent]
+            extra += (variant.turns - 1) * self._hops(groups, sum(sent) // pieces, 1)
             extra += (size - 1) * self._memory(2 * sent[0]) if variant.form == "rolled" and variant.unroll == 1 else 0
         return GateTerms(before + after, comm, sum(rings), extra)
 

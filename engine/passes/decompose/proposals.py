@@ -149,11 +149,9 @@ class Proposer:
 def _variants(site: Site, form: str, unroll: int, ring: str, accumulate: str) -> Iterator[Variant]:
     made = Variant(form=form, unroll=unroll, ring=ring, accumulate=accumulate)  # type: ignore[arg-type]  # by options
     if isinstance(site, ChainSite):
-        if ring == "one":
-            yield made
-        else:
-            # One einsum may take a shard (or half of one) from each direction.
-            for chains, shards, seconds in product(("stride", "halves"), (1, 2), (1, 2)):
+        # What one einsum takes decides as much as the transfers: several shards, or halves, at once.
+        for chains in ("stride", "halves") if ring == "both" else ("stride",):
+            for shards, seconds in product((1, 2, 4), (1, 2, 4)):
                 yield replace(made, chains=chains, shards=shards, seconds=seconds)  # type: ignore[arg-type]
         return
     yield made

@@ -23,10 +23,10 @@ class Variant:
     """What the two chains of a scatter unrolled by 2 are: every other step with shifts of two hops, or half of the
     result shard each with shifts of one. For a chain in both directions: whole shards, the scatter after the gather,
     or half of every shard each way, both at once."""
-    shards: Literal[1, 2] = 1
-    """Chained loops only: how many shards (of the two directions) one of the first einsums takes."""
-    seconds: Literal[1, 2] = 1
-    """Chained loops only: how many shards the second einsum takes."""
+    shards: Literal[1, 2, 4] = 1
+    """Chained loops only: how many shards, or halves, one of the first einsums takes at once."""
+    seconds: Literal[1, 2, 4] = 1
+    """Chained loops only: how many the second einsum takes at once."""
     accumulate: Literal["same", "f32"] = "same"
     """The type in which partial results of a narrower floating type are added up (and, by a scatter, sent)."""
 
@@ -59,6 +59,16 @@ class Variant:
         """Whether a chain sends half of every shard each way."""
         return self.both and self.chains == "halves"
 
+    @property
+    def lanes(self) -> int:
+        """How many pieces of shards arrive in one turn of a pipelined chain."""
+        return 2 if self.pipelined_halves else 1
+
+    @property
+    def turns(self) -> int:
+        """How many turns of a pipelined chain are taken together, so that its einsums get as much as they want."""
+        return max(1, max(self.shards, self.seconds) // self.lanes)
+
     def gather_plan(self, size: int) -> GatherPlan:
         """What a gather over `size` positions does; straight lines have a loop of no trips."""
         return gather_plan(size, both=self.both, unroll=self.unroll, rolled=self.form == "rolled")
@@ -86,13 +96,15 @@ class Variant:
     def _why_not_chain(self, site: ChainSite, size: int) -> str | None:
         if any(use.valid is not None for use in (*site.gather.uses, site.scatter.use)):
             return "blocks are padded"
+        if max(self.shards, self.seconds) >= size * self.lanes:
+            return f"einsums over all {size} shards at once leave nothing to overlap"
         if self.form == "rolled":
             if self.both and self.chains != "halves":
                 return "a rolled chain in both directions needs chains=halves: whole shards arrive in the wrong order"
             if (size - 3) // self.unroll < 1:
                 return f"a ring of {size} leaves no two equal rounds for a loop"
-        if not self.both and (self.shards > 1 or self.seconds > 1):
-            return "one direction brings one shard at a time: shards=2 needs ring=both"
+            if self.turns > self.unroll:
+                return f"einsums over the shards of {self.turns} turns need a loop unrolled as often"
         return None
 
     def _rolls(self, site: Site, size: int) -> bool:
