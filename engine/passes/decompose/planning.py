@@ -284,7 +284,7 @@ class _Planner:
         return replace(made, gate=gate, reason=self._no(entry, one, gate))
 
     def _share(self, terms: GateTerms, entry: Entry, collective: int) -> GateTerms:
-        """The part of an entry's terms that goes to one of its collectives, by their time; parts add up to the whole."""
+        """The part of an entry's terms that goes to one of its collectives, by time; parts add up to all of it."""
         others = [c for c in entry.collectives if c != collective]
         own, rest = self._pricing.comm((collective,)), self._pricing.comm(others)
         if not rest:
