@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 _COMMANDS = (
-    "open", "demo", "report", "compare", "sweep", "verify", "export", "explain", "chips", "passes", "schedulers",
+    "open", "demo", "report", "compare", "sweep", "verify", "tune", "export", "explain", "chips", "passes", "schedulers",
 )  # fmt: skip
 _EPILOG = (
     "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; "
@@ -92,6 +92,17 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--seed", type=int, default=0, metavar="S", help="of the random inputs")
     add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
     add.add_argument("--json", action="store_true", help="machine-readable")
+
+    add = commands.add_parser("tune", help="the best plan, verified, as a bundle for the job", epilog=_EPILOG)
+    _file(add)
+    _machine(add)
+    _plan(add)
+    add.add_argument("-o", "--output", required=True, metavar="BUNDLE", help="a folder, or a file that ends in .zip")
+    add.add_argument("--seed", type=int, default=0, metavar="S", help="of the inputs that the plan is verified with")
+    add.add_argument("--no-verify", action="store_true", help="do not run the plan on CPU devices first")
+    add.add_argument(
+        "--require-gain", action="store_true", help="exit 1 unless a plan is faster than the module as loaded"
+    )
 
     add = commands.add_parser("export", help="write the transformed module or its schedule", epilog=_EPILOG)
     _file(add)

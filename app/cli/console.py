@@ -16,9 +16,12 @@ _PATIENCE = 1.0
 
 
 @contextmanager
-def progress(arguments: Namespace) -> Iterator[Control]:
-    """A control that draws a bar on a terminal once the work takes over a second, and keeps ``--time-limit``."""
-    limit = getattr(arguments, "time_limit", None)
+def progress(arguments: Namespace, *, limited: bool = True) -> Iterator[Control]:
+    """A control that draws a bar on a terminal once the work takes over a second, and keeps ``--time-limit``.
+
+    Work that is not `limited` goes on past the limit: what follows a search that was stopped by it.
+    """
+    limit = getattr(arguments, "time_limit", None) if limited else None
     deadline = None if limit is None else time.monotonic() + limit
 
     def late() -> bool:

@@ -72,6 +72,12 @@ class Evaluator:
             notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes),
         )
 
+    def with_module(self, module: Module) -> Evaluator:
+        """An evaluator of another module on the same machine, with the same costs."""
+        made = Evaluator(module, self.spec, self.imports)
+        made.machine = self.machine
+        return made
+
     def transform(self, plan: Plan, control: Control = QUIET) -> Result:
         """What the plan's passes make of the module; nothing is scheduled."""
         result, _ = self._transform(Pipeline.parse(plan.passes), *self._means(plan), control)

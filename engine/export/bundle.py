@@ -1,0 +1,261 @@
+"""What a job gets of a plan: modules, order, costs, trace, report, and the file that runs it; written in one step."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from engine import worker
+from engine.control import QUIET, Control
+from engine.errors import InputError, UsageError
+from engine.execute.legalize import list_groups
+from engine.execute.verifying import Verification
+from engine.export.costs_text import costs_text
+from engine.export.hlo import export_bytes
+from engine.export.perfetto import trace_bytes
+from engine.export.report_html import report_html
+from engine.export.schedule_text import schedule_text
+from engine.export.tagging import names, orders, tagged
+from engine.export.writing import write_atomically
+from engine.hlo import xla
+from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.ir.module import Module
+from engine.passes.pipeline import Pipeline
+from engine.quantities import microseconds
+from engine.session.evaluation import Evaluator
+from engine.session.plan import Plan
+from engine.session.variant import Variant
+from engine.simulate.simulator import simulate_computations
+
+SCHEMA = 1
+_DEADLINE = 300.0
+_STRUCTURE = ("decompose",)
+"""Passes that change what a job runs; the others change how its compiler does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What is known of the program that a module was captured from."""
+
+    fingerprint: Mapping[str, str]
+    signature: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+
+def read_capture(path: str) -> Capture | None:
+    """The ``capture.json`` beside a captured module; None where there is none. Raises InputError for a damaged one."""
+    file = Path(path).parent / "capture.json"
+    if path == "-" or not file.is_file():
+        return None
+    try:
+        content = json.loads(file.read_text("utf-8"))
+        return Capture(content["fingerprint"], content["signature"], content["versions"])
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{file}: what lapstrake_capture writes was expected, but it cannot be read ({error})"
+        ) from None
+
+
+def bundle_files(
+    evaluator: Evaluator,
+    best: Variant,
+    base: Variant,
+    verification: Verification | None,
+    unverified: str,
+    capture: Capture | None,
+    control: Control = QUIET,
+) -> dict[str, bytes]:
+    """Every file of the bundle for `best`, by name. `unverified` says why there is no `verification`."""
+    structure = _structure(best.plan)
+    made = tagged(evaluator.transform(Plan(structure)).module)
+    shown = evaluator.with_module(made).evaluate(_rest(best.plan))
+    program = shown.program
+    control.step(0.3, "writing modules")
+    changes = bool(structure) and made is not evaluator.module and any(c.chosen for c in best.candidates)
+    content = {
+        "original.hlo.pb": export_bytes(evaluator.module, "pb"),
+        "tuned.hlo": export_bytes(program.module, "hlo", shown.schedule),
+        "tuned.hlo.pb": export_bytes(program.module, "pb", shown.schedule),
+        "tuned.mlirbc": _program(made),
+        "order.json": _json(orders(program, shown.schedule) if changes else names(best.program, best.schedule)),
+    }
+    control.step(0.8, "writing reports")
+    content |= {
+        "schedule.pbtxt": schedule_text(program.module, simulate_computations(program, shown.schedule)).encode(),
+        "costs.pbtxt": costs_text(program).encode(),
+        "trace.perfetto.json.gz": trace_bytes(shown.timeline, program.module, f"{made.name}: {best.name}"),
+        "report.html": report_html(evaluator.module, evaluator.machine, [base, best]).encode(),
+        "lapstrake_job.py": files("engine.export.payload").joinpath("lapstrake_job.py").read_bytes(),
+    }
+    manifest = _manifest(evaluator, best, base, verification, unverified, capture, changes)
+    manifest["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
+    manifest["digest"] = hashlib.sha256(_canonical(manifest)).hexdigest()
+    content["manifest.json"] = json.dumps(manifest, indent=1).encode()
+    return content
+
+
+def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
+    """Write a folder, or a .zip, so that no reader ever sees part of it: the old one is whole until the new one is."""
+    target = Path(path)
+    if target.suffix == ".zip":
+        write_atomically(target, _zipped(content))
+        return
+    if target.exists() and not (target / "manifest.json").is_file():
+        raise UsageError(f"{target} exists and is no bundle: name another folder, or remove it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+    try:
+        for name, data in content.items():
+            write_atomically(temporary / name, data)
+        temporary.chmod(0o755)
+        _replace_folder(temporary, target)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _structure(plan: Plan) -> str:
+    return str(Pipeline(tuple(p for p in Pipeline.parse(plan.passes).passes if p.name in _STRUCTURE)))
+
+
+def _rest(plan: Plan) -> Plan:
+    passes = Pipeline(tuple(p for p in Pipeline.parse(plan.passes).passes if p.name not in _STRUCTURE))
+    return Plan(str(passes), plan.scheduler, plan.budget, plan.memory_cap)
+
+
+def _program(module: Module) -> bytes:
+    """StableHLO with blocking collectives, without what the job's own jit says again: aliases, donors, shardings."""
+    code = worker.call("engine.export.bundle:program_in_worker", module, deadline=_DEADLINE)
+    assert isinstance(code, bytes)
+    return code
+
+
+def program_in_worker(module: Module, *, control: Control) -> bytes:
+    control.step(0.0, "converting to StableHLO")
+    proto = HloModuleProto()
+    proto.CopyFrom(module.proto)
+    for field in ("input_output_alias", "buffer_donor", "spmd_output_sharding", "spmd_parameters_shardings"):
+        proto.ClearField(field)
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            instruction.ClearField("sharding")
+            list_groups(instruction)
+    return xla.to_stablehlo(proto.SerializeToString())
+
+
+def _manifest(
+    evaluator: Evaluator,
+    best: Variant,
+    base: Variant,
+    verification: Verification | None,
+    unverified: str,
+    capture: Capture | None,
+    changes: bool,
+) -> dict[str, Any]:
+    module = evaluator.module
+    printed = {"kind": "partitioned", "sha256": hashlib.sha256(export_bytes(module, "hlo")).hexdigest()}
+    return {
+        "schema": SCHEMA,
+        "tool": {"lapstrake": _version(), "jaxlib": xla.version()},
+        "module": module.name,
+        "structure": changes,
+        "fingerprint": printed if capture is None else dict(capture.fingerprint),
+        "signature": None if capture is None else dict(capture.signature),
+        "versions": {} if capture is None else dict(capture.versions),
+        "machine": {
+            "chip": evaluator.machine.chip.name,
+            "topology": str(evaluator.machine.topology),
+            "mesh": dict(evaluator.machine.mesh),
+            "notes": list(evaluator.machine.notes),
+        },
+        "plan": {
+            "passes": best.plan.passes,
+            "scheduler": best.plan.scheduler,
+            "budget": str(best.schedule.budget),
+            "memory_cap": best.plan.memory_cap,
+        },
+        "predicted": {
+            "source": best.source.name.lower(),
+            "original_us": microseconds(base.metrics.makespan),
+            "tuned_us": microseconds(best.metrics.makespan),
+            "tuned_exposed_us": microseconds(best.metrics.exposed),
+            "tuned_peak_memory_bytes": best.metrics.peak_memory,
+        },
+        "measured": None,
+        "verification": {"done": False, "why": unverified} if verification is None else _verified(verification),
+    }
+
+
+def _verified(verification: Verification) -> dict[str, Any]:
+    return {"done": True, **verification.as_json()}
+
+
+def _replace_folder(new: Path, target: Path) -> None:
+    if not target.exists():
+        os.rename(new, target)
+    elif not _exchange(new, target):
+        # Between these two renames nobody finds a bundle; nobody ever finds half of one.
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        os.rename(target, old / target.name)
+        os.rename(new, target)
+        shutil.rmtree(old, ignore_errors=True)
+    _sync(target.parent)
+
+
+def _exchange(a: Path, b: Path) -> bool:
+    """Swap two names in one step, where the system can (Linux: renameat2 with RENAME_EXCHANGE)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    at_fdcwd, exchange = -100, 2
+    return call is not None and call(at_fdcwd, os.fsencode(a), at_fdcwd, os.fsencode(b), exchange) == 0
+
+
+def _sync(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _zipped(content: Mapping[str, bytes]) -> bytes:
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(content):
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content[name], zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def _json(content: Mapping[str, list[str]]) -> bytes:
+    return json.dumps(content, indent=1).encode()
+
+
+def _canonical(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _version() -> str:
+    try:
+        return version("lapstrake")
+    except PackageNotFoundError:
+        return "unknown"

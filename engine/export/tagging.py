@@ -1,0 +1,60 @@
+"""Tags by which a job's compiler finds the plan's instructions again: their names, written into their op_name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from engine.cost.program import Program
+from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto
+from engine.ir.module import Module
+from engine.schedule.problem import Schedule
+
+_TAG = re.compile(r"lapstrake=([\w.\-]+)")
+
+
+def tagged(module: Module) -> Module:
+    """The module with every instruction's name in its op_name, which clones, fusions and compilers carry along."""
+    proto = HloModuleProto()
+    proto.CopyFrom(module.proto)
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            own = f"lapstrake={instruction.name}"
+            instruction.metadata.op_name = f"{instruction.metadata.op_name} {own}".strip()
+    return replace(module, proto=proto)
+
+
+def orders(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:
+    """Computation name → tags in the order of `schedule`; a start and a done carry ``/start`` and ``/done``.
+
+    A fusion stands for what is in it: the job's compiler decides anew what it fuses.
+    """
+    found: dict[str, list[str]] = {}
+    for computation, graph in program.graphs.items():
+        members = [program.module.instructions[i] for i in graph.ids.tolist()]
+        tags: list[str] = []
+        for node in schedule.orders[computation].nodes.tolist():
+            tags += _tags(program.module, members[node])
+        found[graph.name] = list(dict.fromkeys(tags))
+    return found
+
+
+def names(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:
+    """Computation name → instruction names in the order of `schedule`: for a module that the compiler knows as it is."""
+    return {
+        graph.name: [graph.names[node] for node in schedule.orders[computation].nodes.tolist()]
+        for computation, graph in program.graphs.items()
+    }
+
+
+def _tags(module: Module, instruction: HloInstructionProto) -> Iterator[str]:
+    if instruction.opcode == "fusion":
+        for inner in module.computations[instruction.called_computation_ids[0]].instructions:
+            yield from _tags(module, inner)
+        return
+    found = _TAG.findall(instruction.metadata.op_name)
+    if not found or instruction.opcode in ("parameter", "constant"):
+        return
+    end = instruction.opcode.rpartition("-")[2]
+    yield f"{found[-1]}/{end}" if end in ("start", "done") else found[-1]
