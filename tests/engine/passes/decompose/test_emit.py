@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import product
 from typing import Literal
@@ -182,3 +183,19 @@ def test_two_positions_are_refused_both_ways() -> None:
     reason = Variant(ring="both").why_not(program.site(module_of([program]), 0))
     assert reason is not None
     assert "ring of 2" in reason
+
+
+def test_many_sites_take_time_in_what_they_add() -> None:
+    """250 gathers and scatters over 16 positions."""
+    groups, devices = rings(16, "one")
+    plain = [sized(program, groups, devices) for program in EINSUMS.values()]
+    module = module_of(plain * 50)
+    sites = [program.site(module, c) for c, program in enumerate(plain * 50)]
+    began = time.process_time()
+    editor = Editor(module)
+    for site in sites:
+        emit(editor, site, Variant())
+    after = editor.finish()
+    took = time.process_time() - began
+    assert len(after.instructions) > 15_000
+    assert took < 6.0, f"{took:.2f} s"
