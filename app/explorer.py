@@ -31,6 +31,7 @@ from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
+from views.fusion.pane import FusionPane
 from views.guide import Guide
 from views.hlo_text.lines import Printed
 from views.hlo_text.pane import HloPane
@@ -73,6 +74,7 @@ class Explorer(QObject):
             [
                 ("Compare", self.compare),
                 ("Budget", BudgetPane(self)),
+                ("Fusion", FusionPane(self)),
                 ("HLO", HloPane(self)),
                 ("Table", TablePane(self)),
             ]

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from engine.chips.budget import Budget
+from engine.passes.fusion import Alternative, Fusion
 from engine.session import edits
 from engine.session.plan import AS_LOADED, Plan
 from engine.session.session import Session
@@ -21,6 +22,8 @@ from views.candidates.rows import Verdict, override_of, rows_of_sites
 from views.chart import round_steps
 from views.compare.compare import ComparePane
 from views.compare.figures import all_plans, pareto
+from views.fusion.harm import fusion_rows, taken
+from views.fusion.pane import FusionPane
 from views.guide import Guide
 from views.hlo_text.lines import definitions, pieces, printed
 from views.hlo_text.pane import HloPane
@@ -315,6 +318,48 @@ class TestHlo:
         pane.find_next()
         assert pane.title.text().startswith("line")
         pane.close()
+
+
+class TestFusion:
+    def test_decisions_come_by_harm_and_an_alternative_can_be_taken(self, qtbot: QtBot) -> None:
+        apart = Alternative("leave dot.1.0 apart", "apart", "dot.1.0")
+        done = ("all-gather-done.1.0",)
+        made = variant(1, plan=replace(BEST, passes=f"{BEST.passes},fuse"))
+        fusions = (
+            Fusion("add.0.0", 2004, ("add.0.0",), "kLoop", "", (), (), 1 << 20),
+            Fusion("add.1.0", 2104, ("dot.1.0", "add.1.0"), "kOutput", "dot.1.0", done, done, 1 << 20, (apart,)),
+        )
+        host = host_of(variant(1, plan=AS_LOADED), replace(made, fusions=fusions))
+        pane = FusionPane(host)
+        qtbot.addWidget(pane)
+        pane.show()
+        qtbot.waitExposed(pane)
+        assert [row.fusion.name for row in fusion_rows(replace(made, fusions=fusions))] == ["add.1.0", "add.0.0"]
+        assert "1 of 2 decisions expose transfers" in pane.text.text()
+        pane.table.setCurrentCell(1, 0)
+        pane.table.setCurrentCell(0, 0)
+        machine, plan = host.wanted[-1]
+        assert plan.passes.endswith("fuse{apart=dot.1.0}")
+        host.learn((machine, plan), metrics(10))
+        gain = pane.choices.itemAtPosition(0, 1)
+        assert gain is not None
+        label = gain.widget()
+        assert isinstance(label, QLabel)
+        assert label.text().startswith("−")
+        button = pane.choices.itemAtPosition(0, 2)
+        assert button is not None
+        take = button.widget()
+        assert isinstance(take, QPushButton)
+        take.click()
+        assert active_plan(host) == plan
+        assert host.store.undo_label == "Leave dot.1.0 apart"
+        assert taken(plan, apart) == plan
+        pane.close()
+
+    def test_it_says_when_nothing_is_fused(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = FusionPane(host)
+        qtbot.addWidget(pane)
+        assert "fuses nothing" in pane.text.text()
 
 
 class TestTable:

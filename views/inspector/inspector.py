@@ -154,17 +154,20 @@ def _times(session: Session, muted: str) -> str:
     if not rows:
         return ""
     head = "".join(
-        f"<td align=right style='color:{muted}; padding-left:8px'>{h}</td>"
+        f"<td align=right style='color:{muted}; padding-left:6px'>{h}</td>"
         for h in ("start", "end", "slack", "exposed")
     )
     body = ""
     for row in rows:
         slack = time_text(row.slack) if row.slack is not None else "–"
         values = (time_text(row.start), time_text(row.end), slack, time_text(row.exposed) if row.exposed else "–")
-        cells = "".join(f"<td align=right style='padding-left:8px'>{v.replace(' ', '&nbsp;')}</td>" for v in values)
+        cells = "".join(f"<td align=right style='padding-left:6px'>{v.replace(' ', '&nbsp;')}</td>" for v in values)
         parts = f"<span style='color:{muted}'>&nbsp;×{row.parts}</span>" if row.parts > 1 else ""
         body += f"<tr><td><b>{escape(row.key)}</b>{parts}</td>{cells}</tr>"
-    return _section("In each variant", f"<table cellspacing=0 cellpadding=1><tr><td></td>{head}</tr>{body}</table>")
+    return _section(
+        "In each variant",
+        f"<table cellspacing=0 cellpadding=1 style='font-size:small'><tr><td></td>{head}</tr>{body}</table>",
+    )
 
 
 def _why(session: Session) -> str:

@@ -120,7 +120,8 @@ def _paint_selection(painter: QPainter, scene: Scene) -> None:
         for row in rows.tolist():
             place = places.get(int(timeline.lane[row]))
             if place is not None:
-                outline(painter, scene, _rect(scene, entry.variant, row, place), 2)
+                rect = _rect(scene, entry.variant, row, place)
+                outline(painter, scene, rect, 2 if rect.width() > 6 else 1)
 
 
 def outline(painter: QPainter, scene: Scene, rect: QRectF, width: int) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 from engine.session.session import Session
 from views.ports import Host, follow
 from views.timeline.axis import TimeRange
+from views.timeline.overview import Overview
 from views.timeline.search_bar import SearchBar
 from views.timeline.view import TimelineView
 from views.welcome import Problem, Reading, Welcome
@@ -28,6 +29,8 @@ class TimelinePane(QWidget):
         column.setSpacing(0)
         column.addWidget(self.search)
         column.addWidget(self.view, 1)
+        self.overview = Overview(host, time_range)
+        column.addWidget(self.overview)
         self._pages = (self.welcome, self.reading, self.problem, timelines)
         self._stack = QStackedLayout(self)
         for page in self._pages:

@@ -19,6 +19,7 @@ from views.ports import JobState
 from views.theme import DARK, LIGHT
 from views.timeline.axis import TimeRange
 from views.timeline.overlay import Hit, lit_by, slice_rect
+from views.timeline.overview import Overview
 from views.timeline.scene import AXIS, GUTTER
 from views.timeline.stack import HEADER, RowKind, stack_of
 from views.timeline.view import TimelineView
@@ -258,3 +259,23 @@ def test_nothing_open_draws_nothing(qtbot: QtBot) -> None:
     shown.moves.follow_edges(forward=True)
     shown.moves.measure_selection()
     shown.close()
+
+
+def test_the_overview_moves_what_is_shown(qtbot: QtBot, host: FakeHost) -> None:
+    shown = TimeRange()
+    shown.set_limit(10**9)
+    strip = Overview(host, shown)
+    qtbot.addWidget(strip)
+    strip.resize(800, 24)
+    strip.show()
+    strip.grab()
+    shown.show(10**8, 10**8)
+    middle = strip.whole()
+    QTest.mousePress(
+        strip, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, QPoint(int(middle.x_of(5 * 10**8)), 10)
+    )
+    assert abs(shown.start + shown.span // 2 - 5 * 10**8) < 10**7
+    QTest.mouseMove(strip, QPoint(int(middle.x_of(7 * 10**8)), 10))
+    assert abs(shown.start + shown.span // 2 - 7 * 10**8) < 2 * 10**7
+    assert shown.span == 10**8
+    strip.close()

@@ -1,0 +1,1 @@
+"""Fusion decisions: what each does to overlap, and what another decision would bring."""

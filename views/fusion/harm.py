@@ -1,0 +1,68 @@
+"""Figures of fusions, and plans with another decision, without Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.passes.fusion import Alternative, Fusion
+from engine.session import edits
+from engine.session.lookup import lookup
+from engine.session.plan import Plan
+from engine.session.variant import Variant
+from engine.timeline.timeline import Category
+from views.inspector.facts import price_of
+
+
+@dataclass(frozen=True)
+class FusionRow:
+    """A fusion as it is listed. Times in picoseconds of one execution of the entry computation, as far as drawn."""
+
+    fusion: Fusion
+    time: int
+    exposed: int
+    """Time in which compute waits for transfers that the fusion's einsum does not need."""
+    waits: int
+    """Time in which compute waits for any transfer that the fusion waits for."""
+
+
+def fusion_rows(variant: Variant) -> tuple[FusionRow, ...]:
+    """Fusions by harm: what exposes most first, then what waits most, then what takes longest."""
+    waited = _waited_by_name(variant)
+    rows = [
+        FusionRow(
+            fusion,
+            price.compute if (price := price_of(variant, fusion.instruction)) is not None else 0,
+            sum(waited.get(name, 0) for name in fusion.foreign),
+            sum(waited.get(name, 0) for name in fusion.waits_for),
+        )
+        for fusion in variant.fusions
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.exposed, -row.waits, -row.time)))
+
+
+def _waited_by_name(variant: Variant) -> dict[str, int]:
+    """Name of each done (or blocking collective) → time that compute waits at it."""
+    timeline = variant.timeline
+    gaps = np.flatnonzero(timeline.category == Category.EXPOSED)
+    names = lookup(variant)
+    found: dict[str, int] = {}
+    for instruction, waits_for, duration in zip(
+        timeline.instruction[gaps].tolist(),
+        timeline.waits_for[gaps].tolist(),
+        timeline.duration[gaps].tolist(),
+        strict=True,
+    ):
+        for name in {names.name(instruction), names.name(waits_for)}:
+            found[name] = found.get(name, 0) + duration
+    return found
+
+
+def taken(plan: Plan, alternative: Alternative) -> Plan:
+    """`plan` with another decision for one fusion."""
+    given = edits.options_of(plan, "fuse") or {}
+    items = [item for item in given.get(alternative.option, "").split(";") if item]
+    if alternative.value not in items:
+        items.append(alternative.value)
+    return edits.with_options(plan, "fuse", {alternative.option: ";".join(items)})

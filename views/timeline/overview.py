@@ -1,0 +1,121 @@
+"""The whole of time in one strip under the timelines, and which part of it is shown; drag it to go elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from engine.session.session import Session
+from engine.timeline.timeline import Category
+from views.ports import Host, follow
+from views.theme import GRID, colour
+from views.timeline.axis import TimeRange, Window
+from views.timeline.bands import bands_of, compute_lanes
+from views.timeline.moves import ZOOM
+from views.timeline.rectangles import Rectangles
+from views.timeline.scene import GUTTER
+
+HEIGHT = 6 * GRID
+
+
+class Overview(QWidget):
+    """The active variant's compute lane from its start to its end."""
+
+    def __init__(self, host: Host, time_range: TimeRange, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._host = host
+        self._range = time_range
+        self._strip: QPixmap | None = None
+        self._grip: int | None = None
+        self._rectangles = Rectangles()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setToolTip("All of time; drag to go elsewhere")
+        self.setAccessibleName("overview")
+        time_range.changed.connect(self.update)
+        follow(self, host.store, self._session_changed)
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return QSize(100 * GRID, HEIGHT)
+
+    def whole(self) -> Window:
+        """All of time over the strip, aligned with the lanes above."""
+        limit = self._range.limit + self._range.limit // 50
+        return Window(0, limit, float(GUTTER), float(max(1, self.width() - GUTTER - 2 * GRID)))
+
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if changed & {"entries", "active"}:
+            self._redraw()
+
+    def _redraw(self) -> None:
+        self._strip = None
+        self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        self._redraw()
+        super().resizeEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        if event.type() == QEvent.Type.PaletteChange:
+            self._redraw()
+        super().changeEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        theme = self._host.theme
+        if self._strip is None:
+            self._strip = self._drawn()
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._strip)
+        window = self.whole()
+        left = window.x_of(self._range.start)
+        right = min(window.x_of(self._range.start + self._range.span), window.left + window.width)
+        for x, width in ((window.left, left - window.left), (right, window.left + window.width - right)):
+            painter.fillRect(QRectF(x, 0, max(0.0, width), self.height()), colour(theme.pane, 170))
+        painter.setPen(QPen(colour(theme.focus), 1))
+        painter.drawRect(QRectF(left, 0.5, max(3.0, right - left), self.height() - 2))
+        painter.end()
+
+    def _drawn(self) -> QPixmap:
+        ratio = self.devicePixelRatioF()
+        strip = QPixmap(self.size() * ratio)
+        strip.setDevicePixelRatio(ratio)
+        theme = self._host.theme
+        strip.fill(colour(theme.pane))
+        variant = self._host.store.state.active_variant
+        if variant is None:
+            return strip
+        painter = QPainter(strip)
+        painter.setPen(Qt.PenStyle.NoPen)
+        window, timeline = self.whole(), variant.timeline
+        for lane in compute_lanes(timeline)[:1]:
+            bands = bands_of(timeline)[lane]
+            for band in (bands.slices, bands.gaps):
+                rows = band.slices[band.visible(0, window.stop, int(window.width))]
+                left = window.x(timeline.start[rows])
+                width = np.maximum(window.x(timeline.start[rows] + timeline.duration[rows]) - left, 1.0)
+                for kind in np.unique(timeline.category[rows]):
+                    chosen = timeline.category[rows] == kind
+                    painter.setBrush(colour(theme.of(Category(kind)).fill))
+                    top = HEIGHT / 2 if band is bands.gaps else GRID
+                    self._rectangles.draw(painter, left[chosen], top, width[chosen], HEIGHT - GRID - top)
+        painter.end()
+        return strip
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        time = self.whole().time_at(event.position().x())
+        if not self._range.start <= time <= self._range.start + self._range.span:
+            self._range.show(time - self._range.span // 2, self._range.span)
+        self._grip = time - self._range.start
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        if self._grip is not None:
+            self._range.show(self.whole().time_at(event.position().x()) - self._grip, self._range.span)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        self._grip = None
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+        notches = (event.angleDelta().y() or event.angleDelta().x()) / 120.0
+        self._range.zoom(ZOOM**notches, self._range.start + self._range.span // 2)
+        event.accept()
