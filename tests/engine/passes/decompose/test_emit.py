@@ -8,7 +8,7 @@ from itertools import product
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from engine.ir.edit import Editor
@@ -110,10 +110,15 @@ def test_random_programs(data: st.DataObject) -> None:
 
 
 @pytest.mark.full
-@given(st.data())
-@settings(max_examples=150)
-def test_many_random_programs(data: st.DataObject) -> None:
-    check_random(data)
+@pytest.mark.parametrize("part", range(10))
+def test_many_random_programs(part: int) -> None:
+    @seed(part)
+    @settings(max_examples=12, derandomize=False)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        check_random(data)
+
+    run()
 
 
 def check_random(data: st.DataObject) -> None:
