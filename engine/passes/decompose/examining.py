@@ -61,6 +61,8 @@ def _gather(finder: Finder, collective: Collective, size: int) -> Examined:
     kind, einsums, case = "all-gather-einsum", tuple(u.instruction for u in readers.uses), readers.uses[0].case.value
     try:
         groups = finder.groups(collective)
+        if groups.size != count:
+            raise Refusal(f"gathers {count} shards in groups of {groups.size}")
     except (Refusal, UnsupportedError) as reason:
         return Examined(collective, kind, size, einsums, case, str(reason))
     gather = Gather(collective, groups, dim, readers)

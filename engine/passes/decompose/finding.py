@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir import shapes
 from engine.ir.einsum import Einsum, NotAnEinsumError, Role, read_einsum
 from engine.ir.groups import Groups, GroupsError, ring_groups
 from engine.ir.literals import literal_array
@@ -24,6 +25,8 @@ from engine.passes.decompose.tracing import back, is_blockwise, path_operand, th
 from engine.passes.decompose.verdicts import listed
 
 _EINSUMS = frozenset({"dot", "convolution"})
+_LONGEST_PATH = 100
+"""Instructions that are followed between a collective and an einsum."""
 _CASES = {
     Role.LHS: Case.NON_CONTRACTING,
     Role.RHS: Case.NON_CONTRACTING,
@@ -171,6 +174,8 @@ class Finder:
     def _stepped(self, at: _Blocked, written: HloInstructionProto) -> _Blocked:
         """One instruction further. Raises Refusal."""
         flow = self.flow
+        if len(at.steps) == _LONGEST_PATH:
+            raise Refusal(f"more than {_LONGEST_PATH} instructions lie between it and an einsum")
         shape = flow.instructions[at.value].shape
         if written.opcode == "slice":
             valid = _cut_end(written, list(shape.dimensions), at.dim)
@@ -231,9 +236,8 @@ class Finder:
     def _producer(self, collective: Collective) -> tuple[tuple[HloInstructionProto, ...], int]:
         """The instructions between the einsum and the reduction, in order of data flow, and the einsum."""
         flow = self.flow
+        check_shapes(flow, collective)
         operands = flow.operands[collective.start]
-        if len(operands) > 1:
-            raise Refusal(f"{len(operands)} arrays are reduced in one")
         path: list[HloInstructionProto] = []
         value = operands[0]
         while flow.opcodes[value] not in _EINSUMS:
@@ -244,6 +248,8 @@ class Finder:
                 at = path_operand(flow, written)
             else:
                 raise Refusal(f"reduces {written.name} ({written.opcode}), not an einsum")
+            if len(path) == _LONGEST_PATH:
+                raise Refusal(f"more than {_LONGEST_PATH} instructions lie between it and an einsum")
             path.append(written)
             value = written.operand_ids[at]
         return tuple(reversed(path)), value
@@ -261,6 +267,11 @@ class Finder:
         home, id_ = collective.computation, collective.id
         if collective.opcode == "reduce-scatter":
             dim = collective.written.dimensions[0]
+            whole, part = (
+                self.flow.instructions[i].shape.dimensions[dim] for i in (self.flow.operands[collective.start][0], id_)
+            )
+            if part * groups.size != whole:
+                raise Refusal(f"scatters {whole} elements as {part} in groups of {groups.size}")
             use = self._sliced(path, einsum, dim, groups.size)
             return ScatterSite(home, id_, id_, "add", groups, tuple(range(groups.size)), dim, use)
         tail, cut = self._cut(collective)
@@ -363,12 +374,14 @@ class Finder:
 
 
 def check_shapes(flow: Flow, collective: Collective) -> None:
-    """Refuse what no decomposition handles: tuples of several arrays, dynamic dimensions. Raises Refusal."""
+    """Refuse what no decomposition handles: several arrays, dynamic sizes, starts without a done. Raises Refusal."""
     operands = flow.operands[collective.start]
-    if len(operands) > 1:
+    if len(operands) != 1:
         raise Refusal(f"{len(operands)} arrays are combined in one")
     if any(flow.instructions[operands[0]].shape.is_dynamic_dimension):
         raise Refusal("its size is dynamic")
+    if not shapes.is_array(flow.instructions[collective.id].shape):
+        raise Refusal("its result is not one array, or it is started and never awaited")
 
 
 def gathered_dim(flow: Flow, collective: Collective) -> tuple[int, int, int]:

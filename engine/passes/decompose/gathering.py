@@ -18,6 +18,9 @@ from engine.passes.decompose.proposals import Part, Proposal, Proposer
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import EinsumUse, GatherSite
 
+_LONGEST_PATH = 100
+"""Instructions that are seen through to tell equal values."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Gather:
@@ -177,14 +180,12 @@ def _key(flow: Flow, gather: Gather) -> object:
 
 def _value(flow: Flow, id_: int) -> object:
     """What a value is, seen through instructions that a compiler may have left twice."""
-    instruction = flow.instructions[id_]
-    if instruction.opcode == "copy" and shapes.is_array(instruction.shape):
-        return _value(flow, flow.operands[id_][0])
-    if instruction.opcode in ("convert", "reshape", "transpose"):
-        return (
-            instruction.opcode,
-            shapes.text(instruction.shape),
-            tuple(instruction.dimensions),
-            _value(flow, flow.operands[id_][0]),
-        )
-    return id_
+    path: list[object] = []
+    while len(path) < _LONGEST_PATH:
+        instruction = flow.instructions[id_]
+        if instruction.opcode in ("convert", "reshape", "transpose"):
+            path.append((instruction.opcode, shapes.text(instruction.shape), tuple(instruction.dimensions)))
+        elif instruction.opcode != "copy" or not shapes.is_array(instruction.shape):
+            break
+        id_ = flow.operands[id_][0]
+    return id_, tuple(path)

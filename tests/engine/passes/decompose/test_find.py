@@ -398,3 +398,33 @@ def test_other_collectives_say_so() -> None:
     found = examined(module(body))
     assert found.kind == "other"
     assert "permute already" in found.reason
+
+
+def test_starts_that_nobody_awaits() -> None:
+    body = f"""
+  w = f32[3,10] parameter(0)
+  start = (f32[3,10], f32[12,10]) all-gather-start(w), dimensions={{0}}, {ALL}
+  a = f32[12,10] all-gather-done(start)
+  b = f32[12,10] all-gather-done(start)
+  ROOT out = (f32[12,10], f32[12,10]) tuple(a, b)"""
+    found = examined(module(body))
+    assert found.reason == "its result is not one array, or it is started and never awaited"
+
+
+def test_combined_reductions() -> None:
+    body = f"""{SCATTER}
+  z = f32[8,10] dot(x, w), {MATMUL}
+  ROOT r = (f32[8,10], f32[8,10]) all-reduce(y, z), to_apply=add, {ALL}"""
+    found = examined(module(body))
+    assert found.reason == "2 arrays are combined in one"
+
+
+def test_long_ways_are_not_followed_for_ever() -> None:
+    lines = ["  n0 = f32[12,10] negate(full)"] + [f"  n{k} = f32[12,10] negate(n{k - 1})" for k in range(1, 2000)]
+    body = GATHER + "\n".join(lines) + "\n" + EINSUM.replace("full", "n1999")
+    found = examined(module(body))
+    assert "more than 100 instructions lie between it and an einsum" in found.reason
+    back = ["  n0 = f32[8,10] negate(y)"] + [f"  n{k} = f32[8,10] negate(n{k - 1})" for k in range(1, 2000)]
+    reduced = f"  ROOT r = f32[2,10] reduce-scatter(n1999), dimensions={{0}}, to_apply=add, {ALL}"
+    found = examined(module(SCATTER + "\n".join(back) + "\n" + reduced))
+    assert found.reason == "more than 100 instructions lie between it and an einsum"
