@@ -13,6 +13,7 @@ import pytest
 from engine.ir import shapes
 from engine.ir.edit import Editor
 from engine.passes.decompose.emit import emit, why_not
+from engine.passes.decompose.site import Case, EinsumUse, Groups, Mode, ScatterSite
 from engine.passes.decompose.variants import Variant
 from tests.engine.passes.decompose.cases import variants
 from tests.engine.passes.decompose.programs import (
@@ -223,6 +224,29 @@ def test_whole_all_reduce_between_einsums() -> None:
 """)
     for after in same_results(program, variants()[::3], expect=1):
         assert not {"all-reduce", "all-gather"} & set(opcodes(after))
+
+
+def test_all_reduce_becomes_a_scatter_and_a_gather() -> None:
+    """Whatever order the ring has, the shards are gathered by block."""
+    program = module(f"""
+  x = f32[8,6] parameter(0)
+  w = f32[6,3] parameter(1)
+  d = f32[8,3] dot(x, w), {DOT}
+  ROOT a = f32[8,3] all-reduce(d), {EVERYBODY}, to_apply=add
+""")
+    dot, whole = (program.by_name[name].id for name in ("d", "a"))
+    use = EinsumUse(dot, Case.SCATTER, 0, 0, None, 0)
+    groups = Groups(((2, 0, 3, 1),), Mode.PARTITION)
+    site = ScatterSite(program.entry.id, whole, whole, "add", groups, (2, 0, 3, 1), 0, use)
+    inputs = inputs_of(program)
+    before = run(program, inputs)
+    for variant in SOME:
+        editor = Editor(program)
+        emit(editor, site, variant)
+        after = editor.finish()
+        assert opcodes(after).count("all-gather") == 1
+        for was, now in zip(before, run(reloaded(after), inputs), strict=True):
+            np.testing.assert_allclose(now[0], was[0], rtol=1e-5, atol=1e-5)
 
 
 def test_one_decomposition_feeds_another() -> None:
