@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 _COMMANDS = (
-    "open", "demo", "report", "compare", "sweep", "verify", "tune", "export", "explain", "chips", "passes", "schedulers",
+    "open", "demo", "report", "compare", "sweep", "verify", "tune", "export", "explain",
+    "chips", "passes", "schedulers",
 )  # fmt: skip
 _EPILOG = (
     "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; "

@@ -41,7 +41,7 @@ def orders(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:
 
 
 def names(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:
-    """Computation name → instruction names in the order of `schedule`: for a module that the compiler knows as it is."""
+    """Computation name → instruction names in the order of `schedule`: for a module that its compiler knows."""
     return {
         graph.name: [graph.names[node] for node in schedule.orders[computation].nodes.tolist()]
         for computation, graph in program.graphs.items()

@@ -365,15 +365,17 @@ class OrderHook:
             return None
         self._applied = self._wanted = 0
         for computation in module.computations():
-            with contextlib.suppress(RuntimeError):
+            try:
                 sequence = list(schedule.sequence(computation))
-                ranks = [self._rank_of(instruction) for instruction in sequence]
-                known = sum(r is not None for r in ranks)
-                self._wanted += known
-                if known > 1:
-                    order = _sorted_by(sequence, ranks)
-                    schedule.set_sequence(computation, [sequence[k] for k in order])
+            except (RuntimeError, LookupError):
+                continue  # part of a fusion: it has no order of its own
+            ranks = [self._rank_of(instruction) for instruction in sequence]
+            known = sum(r is not None for r in ranks)
+            if known > 1:
+                order = _sorted_by(sequence, ranks)
+                schedule.set_sequence(computation, [sequence[k] for k in order])
                 self._applied += known
+        self._wanted = len(self._rank)
         schedule.verify()
         module.set_schedule(schedule)
         result: bytes = module.as_serialized_hlo_module_proto()
