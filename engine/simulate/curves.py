@@ -111,10 +111,8 @@ def _blocks(numbers: Ints) -> list[tuple[int, int]]:
 
 def _flight_steps(run: ComputationRun) -> Ints:
     """Change after each position, shape [2, n]."""
-    graph, nodes = run.graph, run.plan.order.nodes
-    paired = graph.partner >= 0
-    change = np.where(paired, np.where(graph.partner > np.arange(len(graph)), 1, -1), 0)
-    return np.stack([run.end[nodes], change[nodes]])
+    nodes = run.plan.order.nodes
+    return np.stack([run.end[nodes], run.plan.work.flying[nodes]])
 
 
 def _memory_steps(run: ComputationRun) -> Ints:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.chips.budget import Kind
 from engine.cost.program import Program
@@ -14,7 +13,7 @@ from engine.ir.graphs import SEQUENTIAL
 from engine.schedule.problem import Order
 from engine.simulate.memory import live_bytes
 from engine.simulate.run import CallPlan, ComputationRun, Plan
-from engine.simulate.work import work_of
+from engine.simulate.work import Work, work_of
 
 
 def plan_computation(program: Program, computation: int, order: Order, callees: Mapping[int, ComputationRun]) -> Plan:
@@ -23,13 +22,14 @@ def plan_computation(program: Program, computation: int, order: Order, callees: 
     place = np.empty(len(graph), dtype=np.int64)
     place[order.nodes] = np.arange(len(graph))
     calls = {node: _plan_call(program, graph, node, callees) for node in callers(graph)}
-    held, in_flight = _held(graph, place, program.costs[computation].kind, calls)
+    work = work_of(program, computation)
+    held, in_flight = _held(work, place, calls)
     live = live_bytes(buffers, place)
     peak = int(live.max(initial=0))
     for node, call in calls.items():
         peak = max(peak, int(live[place[node]]) + max(run.extra for run in call.runs))
     return Plan(
-        work=work_of(program, computation),
+        work=work,
         order=order,
         calls=calls,
         held=held,
@@ -72,16 +72,15 @@ def _plan_call(program: Program, graph: Graph, node: int, callees: Mapping[int, 
     return CallPlan(1, ((1, tuple(called)),))
 
 
-def _held(graph: Graph, place: Ints, kind: npt.NDArray[np.uint8], calls: Mapping[int, CallPlan]) -> tuple[Ints, int]:
+def _held(work: Work, place: Ints, calls: Mapping[int, CallPlan]) -> tuple[Ints, int]:
     """Most in flight by kind, and of all kinds together. `place` is each node's position."""
-    numbers = np.arange(len(graph))
-    dones = np.flatnonzero((graph.partner >= 0) & (graph.partner < numbers))
-    starts = graph.partner[dones]
-    change = np.zeros((len(graph) + 1, len(Kind)), dtype=np.int64)
-    np.add.at(change, (place[starts], kind[starts]), 1)
-    np.add.at(change, (place[dones] + 1, kind[starts]), -1)
+    nodes = np.flatnonzero(work.flying)
+    kinds = np.array(work.kind, dtype=np.int64)
+    change = np.zeros((len(work) + 1, len(Kind)), dtype=np.int64)
+    ends = work.flying[nodes] < 0
+    np.add.at(change, (place[nodes] + ends, kinds[nodes]), work.flying[nodes])
     held = np.cumsum(change, axis=0)
-    most, in_flight = held.max(axis=0), int(held.sum(axis=1).max())
+    most, in_flight = held.max(axis=0, initial=0), int(held.sum(axis=1).max(initial=0))
     for node, call in calls.items():
         at = held[place[node]]
         for run in call.runs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engine.ir.graph import Graph, Ints
@@ -90,6 +90,9 @@ class ComputationRun:
     totals: Totals
     flights: tuple[Flight, ...] = ()
     """Transfers of this computation that are under way at its end."""
+    carried: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Start → (begin, end) of the rest of a transfer that loop state carried in: in a loop's body that of the iteration
+    before, after a loop that of its last iteration."""
 
     @property
     def computation(self) -> int:

@@ -8,7 +8,7 @@ is rounded down, a finish up, so no resource is ever oversubscribed and results 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 ONE = 1 << 20
@@ -188,13 +188,23 @@ class Network:
         """What is under way, in the order of its owners."""
         return tuple(Flight(o, self._loads.load(self.signature[o]), self.left[o]) for o in sorted(self.left))
 
-    def resume(self, now: int, left: dict[int, int], arrived: dict[int, int]) -> None:
-        """Go on at `now` with what became of the flights while something else was simulated."""
+    def resume(self, now: int, flights: Iterable[Flight], arrived: Mapping[int, int]) -> None:
+        """Go on at `now` with `flights`, what became of the transfers while something else was simulated."""
         self._since = now
         self.arrived.update(arrived)
-        self.left = left
-        self.signature = {owner: self.signature[owner] for owner in left}
+        self.left.clear()
+        self.signature.clear()
+        for flight in flights:
+            self.left[flight.owner] = flight.left
+            self.signature[flight.owner] = self._loads.number(flight.load)
         self._rerate()
+
+    def rename(self, now: int, owner: int, other: int) -> None:
+        """Know a transfer that is still under way `now` by another owner; for its old one it is over."""
+        if owner in self.left:
+            self.arrived[owner] = now
+            self.left[other] = self.left.pop(owner)
+            self.signature[other] = self.signature.pop(owner)
 
     def _soonest(self) -> int:
         signature, rates = self.signature, self._rates

@@ -108,9 +108,8 @@ class _Unfolding:
         yield _table(ids[busy], 0, run.start[busy], (until - run.start)[busy], categories[busy].tolist())
 
         waiting = np.flatnonzero(run.start > run.reached)
-        waits = np.array(work.waits, dtype=np.int64)[waiting]
         gaps = (run.start - run.reached)[waiting]
-        yield _table(ids[waiting], 0, run.reached[waiting], gaps, Category.EXPOSED, waits_for=ids[waits])
+        yield _table(ids[waiting], 0, run.reached[waiting], gaps, Category.EXPOSED, waits_for=work.awaited[waiting])
 
         arrive = np.where(run.arrive >= 0, run.arrive, run.makespan)
         length = arrive - run.depart
@@ -122,6 +121,13 @@ class _Unfolding:
         lanes = [self._lane(transfer_lane(work, n, self.links)) for n in transfers.tolist()]
         kinds = [int(transfer_category(work.kind[n])) for n in transfers.tolist()]
         yield _table(ids[transfers], lanes, run.depart[transfers], length[transfers], kinds)
+
+        rest = np.array(sorted(run.carried), dtype=np.int64)
+        lanes = [self._lane(transfer_lane(work, n, self.links)) for n in rest.tolist()]
+        kinds = [int(transfer_category(work.kind[n])) for n in rest.tolist()]
+        begins = [run.carried[n][0] for n in rest.tolist()]
+        lengths = [run.carried[n][1] - run.carried[n][0] for n in rest.tolist()]
+        yield _table(ids[rest], lanes, begins, lengths, kinds)
 
         totals = [run.calls[node].totals.makespan for node in called.tolist()]
         trips = [run.calls[node].trips for node in called.tolist()]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from engine.chips.budget import Kind
 from engine.cost.program import Program
 from engine.ir.graph import Graph, Ints
+from engine.simulate.carried import Carried, carried_of, is_start, loop_key, slot_key
 from engine.simulate.sharing import ONE, Load
 
 
@@ -31,7 +32,12 @@ class Work:
     blocking: frozenset[int]
     """Nodes whose transfer the compute stream waits for at once."""
     waits: list[int]
-    """For a done its start, else -1."""
+    """For a done the owner of its transfer: its start, or a key of `engine.simulate.carried`; else -1."""
+    awaited: Ints
+    """Instruction id of the start that a done waits for, -1 where there is none or it is not known. Shape [n]."""
+    flying: Ints
+    """By how much a node changes the number of operations in flight, shape [n]."""
+    carried: Carried
     flops: int
     hbm_bytes: int
 
@@ -56,7 +62,20 @@ def _work(program: Program, computation: int) -> Work:
     transfer = np.where(dones, 0, costs.transfer)
     senders = np.flatnonzero(transfer)
     memory = _parts(costs.hbm_bytes, costs.compute, program.machine.hbm_bandwidth)
-    blocking = (n for n in senders.tolist() if graph.partner[n] < 0 and not _is_start(graph.opcodes[n]))
+    blocking = (n for n in senders.tolist() if graph.partner[n] < 0 and not is_start(graph.opcodes[n]))
+    carried = carried_of(program.module, graph)
+    waits = np.where(dones, graph.partner, -1)
+    awaited = np.where(dones, graph.ids[graph.partner], -1)
+    flying = np.where(dones, -1, graph.partner >= 0).astype(np.int64)
+    flying[[*carried.leaves, *(start for starts in carried.enters.values() for start in starts)]] = 1
+    flying[[*carried.takes, *carried.after]] = -1
+    for node, slot in carried.takes.items():
+        waits[node] = slot_key(slot)
+        awaited[node] = _leaving(graph, carried, slot)
+    for node, (loop, slot) in carried.after.items():
+        waits[node] = loop_key(loop, slot)
+        body = program.graphs[int(graph.called.of(loop)[0])]
+        awaited[node] = _leaving(body, carried_of(program.module, body), slot)
     return Work(
         graph=graph,
         compute=costs.compute.tolist(),
@@ -65,14 +84,18 @@ def _work(program: Program, computation: int) -> Work:
         loads=_loads(program, computation, senders),
         kind=costs.kind.tolist(),
         blocking=frozenset(blocking),
-        waits=np.where(dones, graph.partner, -1).tolist(),
+        waits=waits.tolist(),
+        awaited=awaited,
+        flying=flying,
+        carried=carried,
         flops=int(costs.flops.sum()),
         hbm_bytes=int(costs.hbm_bytes.sum()),
     )
 
 
-def _is_start(opcode: str) -> bool:
-    return opcode.endswith("-start") or opcode in ("send", "recv")
+def _leaving(graph: Graph, carried: Carried, slot: int) -> int:
+    """Instruction id of the start that leaves a computation as element `slot` of its result."""
+    return next((int(graph.ids[node]) for node, left in carried.leaves.items() if left == slot), -1)
 
 
 def _parts(volume: Ints, time: Ints, bandwidth: float | npt.NDArray[np.float64]) -> Ints:
