@@ -16,7 +16,7 @@ from engine.execute.comparing import FLOAT64, Difference, compare, is_finite, is
 from engine.execute.inputs import DRAWS, Draw, Inputs, draw_inputs, load_inputs, widened
 from engine.execute.legalize import legalize
 from engine.execute.running import Executable
-from engine.execute.tracing import Uses, moves_only, uses_of
+from engine.execute.tracing import Uses, moves_only, types_behind, uses_of
 from engine.execute.verifying import Output, Verification
 from engine.hlo.hlo_pb2 import HloModuleProto, ShapeProto
 from engine.ir import shapes
@@ -174,8 +174,13 @@ def _leaves(runnable: HloModuleProto) -> Iterator[_Leaf]:
         element = root
         if root.opcode == "tuple" and path:
             element = by_id[root.operand_ids[path[0]]]
-        exact = moves_only(entry, element.id)
-        yield _Leaf(path, shape, 0.0 if exact else tolerance(shape.element_type, size))
+        yield _Leaf(path, shape, 0.0 if moves_only(entry, element.id) else _allowed(runnable, element.id, shape, size))
+
+
+def _allowed(runnable: HloModuleProto, element: int, shape: ShapeProto, size: int) -> float:
+    """Tolerance of a result: an f32 loss of bf16 layers is no more precise than they are. 0 for integers."""
+    own = tolerance(shape.element_type, size)
+    return max(tolerance(t, size) for t in types_behind(runnable, element)) if own else 0.0
 
 
 def _largest_group(proto: HloModuleProto) -> int:

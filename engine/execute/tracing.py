@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, PrimitiveType
 from engine.ir import shapes
 
 _MOVEMENTS = """
@@ -183,3 +183,30 @@ def moves_only(computation: HloComputationProto, value: int) -> bool:
                 seen.add(operand)
                 stack.append(operand)
     return True
+
+
+def types_behind(module: HloModuleProto, value: int) -> frozenset[PrimitiveType]:
+    """Element types of everything that a value of the entry computation is made of, called computations included.
+
+    All of a called computation counts, whichever of its results are used.
+    """
+    computations = {c.id: c for c in module.computations}
+    by_id = {i.id: i for i in computations[module.entry_computation_id].instructions}
+    stack, seen = [value], {value}
+    called: set[int] = set()
+    types: set[PrimitiveType] = set()
+    while stack:
+        instruction = by_id[stack.pop()]
+        types.update(leaf.element_type for _, leaf in shapes.leaves(instruction.shape))
+        called.update(instruction.called_computation_ids)
+        fresh = set(instruction.operand_ids) - seen
+        seen |= fresh
+        stack.extend(fresh)
+    below = list(called)
+    while below:
+        for instruction in computations[below.pop()].instructions:
+            types.update(leaf.element_type for _, leaf in shapes.leaves(instruction.shape))
+            fresh = set(instruction.called_computation_ids) - called
+            called |= fresh
+            below.extend(fresh)
+    return frozenset(types)

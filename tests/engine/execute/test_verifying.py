@@ -87,6 +87,19 @@ def test_the_tolerance_is_that_of_rounding(factor: str, equal: bool) -> None:
     assert not found.equal  # float64 sees both
 
 
+def test_a_result_is_held_to_the_precision_of_what_it_is_made_of() -> None:
+    """The f32 loss of bf16 layers."""
+    loss = program(
+        "  x = bf16[4,8] parameter(0)\n"
+        f"  g = bf16[4,8] collective-permute(x), channel_id=1, source_target_pairs={LEFT}\n"
+        "  s = bf16[4,8] multiply(g, g)\n  w = f32[4,8] convert(s)\n  zero = f32[] constant(0)\n"
+        "  ROOT r = f32[] reduce(w, zero), dimensions={0,1}, to_apply=add"
+    )
+    found = verify(module(loss), module(loss), deadline=60.0)
+    assert found.equal
+    assert {o.tolerance for o in found.outputs if o.precision == "own"} == {2 / 256}
+
+
 def test_what_rounding_would_hide_is_found_in_float64() -> None:
     """A step of training adds a small gradient to a large weight."""
     step = program(
