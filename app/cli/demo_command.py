@@ -27,9 +27,9 @@ def run(arguments: Namespace) -> int:
     """Open the window on the sample, or print its report and what a window would need."""
     trouble = None if arguments.report else display.display_trouble()
     if trouble is None and not arguments.report:
-        from app import gui
+        from app.gui import run as open_window  # late: a report needs no Qt
 
-        return gui.run(sample())
+        return open_window(sample())
     if trouble is not None:
         print(f"{display.advice(trouble)}\n\nThe report of {_SAMPLE} instead:\n")
     return report_command.run(parse(["report", sample()]))

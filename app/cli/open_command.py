@@ -13,6 +13,6 @@ def run(arguments: Namespace) -> int:
     trouble = display.display_trouble()
     if trouble is not None:
         raise UnsupportedError(display.advice(trouble))
-    from app import gui
+    from app.gui import run as open_window  # late: nothing else on the command line needs Qt
 
-    return gui.run(arguments.file)
+    return open_window(arguments.file)

@@ -14,7 +14,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file through a temporary neighbour, flushed to disk and renamed. UsageError where that is impossible."""
     target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent or Path("."))
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
     try:

@@ -72,7 +72,7 @@ def main(steps: int) -> None:
     step, wrapped = train_step, None
     if bundle := os.environ.get("BUNDLE"):
         sys.path.insert(0, bundle)
-        import lapstrake_job
+        import lapstrake_job  # type: ignore[import-not-found]  # it comes with the bundle
 
         step = wrapped = lapstrake_job.load(bundle).wrap(train_step, strict=CHANGE == "strict")
     state, batch = initial()

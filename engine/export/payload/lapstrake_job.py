@@ -243,14 +243,15 @@ def _tuned_step(name: str, program: bytes, signature: Mapping[str, Any], lowered
 
     def run(*args: Any, **kwargs: Any) -> Any:
         leaves = jax.tree_util.tree_leaves((args, kwargs))
-        body = jax.shard_map(
+        body: Any = jax.shard_map(
             lambda *local: tuple(primitive.bind(*local)),
             mesh=mesh,
             in_specs=tuple(specs),
             out_specs=tuple(results),
             check_vma=False,
         )
-        return jax.tree_util.tree_unflatten(lowered.out_tree, body(*(leaves[k] for k in kept)))
+        outputs = body(*(leaves[k] for k in kept))
+        return jax.tree_util.tree_unflatten(lowered.out_tree, outputs)
 
     run.__name__ = name
     positional, named = lowered.args_info
@@ -270,7 +271,7 @@ def _primitive(name: str, program: bytes, shapes: Sequence[tuple[tuple[int, ...]
     try:
         from jax._src import core
         from jax._src.interpreters import mlir
-        from jax._src.lib.mlir import ir
+        from jax._src.lib.mlir import ir  # type: ignore[attr-defined]  # private in jax, and untyped
         from jax._src.lib.mlir.dialects import func
         from jax.interpreters import mlir as public
     except ImportError as error:
@@ -353,7 +354,7 @@ class OrderHook:
             return None
 
     def _reorder(self, serialised: bytes) -> bytes | None:
-        from jax._src.lib import hlo
+        from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
 
         module = hlo.HloModule.from_serialized_hlo_module_proto(serialised)
         if module.name.partition(".")[0] != self._module:
