@@ -1,0 +1,30 @@
+"""A compiler's schedule beside ours: whose times it shows, and what it says of the compiler's own totals."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from engine.cost.costs import Origin
+from engine.errors import InputError
+from engine.session.compiled import compiler_variant
+from engine.session.plan import MachineSpec
+
+PATH = Path(__file__).parents[2] / "data/tpu-compiler/we_v4-4x4x4_2d_8x8_d8192_L2_scan_offasync.schedule.txt.gz"
+
+
+def test_the_compilers_schedule_is_a_variant_with_its_own_times() -> None:
+    variant = compiler_variant(gzip.decompress(PATH.read_bytes()).decode(), str(PATH), MachineSpec("tpu-v4"))
+    assert variant.source is Origin.COMPILER
+    assert variant.metrics.makespan == variant.timeline.makespan
+    assert variant.metrics.makespan >= variant.metrics.lower_bound
+    (said,) = (note for note in variant.notes if "total of" in note)
+    assert "766,012 µs without the waits" in said
+    assert "789,43" in said
+
+
+def test_a_damaged_schedule_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="ScheduleProto"):
+        compiler_variant("hlo_module {\n}\n", "a.txt", MachineSpec("tpu-v4"))
