@@ -164,7 +164,7 @@ class _Sources:
 
 
 def _leaves(runnable: HloModuleProto) -> Iterator[_Leaf]:
-    rounding = _rounding(runnable)
+    size = _largest_group(runnable)
     entry = next(c for c in runnable.computations if c.id == runnable.entry_computation_id)
     by_id = {i.id: i for i in entry.instructions}
     root = by_id[entry.root_id]
@@ -181,13 +181,6 @@ def _allowed(runnable: HloModuleProto, element: int, shape: ShapeProto, size: in
     """Tolerance of a result: an f32 loss of bf16 layers is no more precise than they are. 0 for integers."""
     own = tolerance(shape.element_type, size)
     return max(tolerance(t, size) for t in types_behind(runnable, element)) if own else 0.0
-
-
-def _rounding(proto: HloModuleProto) -> float:
-    """What rounding explains: that of the narrowest type in the program (an f32 loss comes from bf16 activations)."""
-    size = _largest_group(proto)
-    found = {i.shape.element_type for c in proto.computations for i in c.instructions}
-    return max(tolerance(element_type, size) for element_type in found)
 
 
 def _largest_group(proto: HloModuleProto) -> int:
