@@ -55,9 +55,9 @@ class Evaluations(QObject):
 
     def set_module(self, module: Module | None) -> None:
         """Another file: results of the old one are of no use."""
-        for running in self._running.values():
+        left, self._running = self._running, {}
+        for running in left.values():
             self._jobs.cancel(running.job)
-        self._running.clear()
         self._results.clear()
         self._refused.clear()
         self._module = module
@@ -100,8 +100,8 @@ class Evaluations(QObject):
         asked = (entry.machine, entry.plan)
         running = self._running.get(entry.key)
         if running is not None and (running.asked != asked or not entry.pending):
-            self._jobs.cancel(running.job)
             del self._running[entry.key]
+            self._jobs.cancel(running.job)
             running = None
         if running is not None or not entry.pending or (entry.key, asked) in self._refused:
             return
