@@ -1,8 +1,10 @@
 """How chips are wired, and what load transfers put on the links.
 
-Links are known by class, not one by one: all links of a torus that point along +x are one `Link`, and a load is that
-of the heaviest link of its class. SPMD programs load the links of a class alike, so this is what bounds a transfer,
-and thousands of chips cost no more than eight.
+Links are known by class, not one by one: all links of a torus that point along +x in even rows are one `Link`, those in
+odd rows another, and a load is that of the heaviest link of its class. SPMD programs load the links of a class alike,
+so this is what bounds a transfer, and thousands of chips cost no more than eight. Even and odd rows are told apart
+because a ring that goes back and forth through a box uses +x in the ones and -x in the others: its two directions
+share no link, which one class for all +x would not show.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.chips.chip import Rate
-from engine.ir.graph import Ints
+from engine.ir.graph import Bools, Ints
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,7 +81,14 @@ class Torus:
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        return tuple(Link(f"ICI {'xyzw'[axis]}{way}", self.link) for axis in range(len(self.shape)) for way in "+-")
+        """Of even rows, then of odd ones: rows whose coordinates along the other axes add up to an odd number."""
+        ways = [f"{'xyzw'[axis]}{way}" for axis in range(len(self.shape)) for way in "+-"]
+        return tuple(Link(f"ICI {row}{way}", self.link) for row in ("", "odd ")[: self.parities] for way in ways)
+
+    @cached_property
+    def parities(self) -> int:
+        """2 where there are odd rows, 1 in a line of chips. Links are numbered [parity, axis, + or -]."""
+        return 2 if self._odd.any() else 1
 
     @property
     def text(self) -> str:
@@ -91,6 +100,12 @@ class Torus:
         at = np.stack(np.unravel_index(np.arange(self.size), self.shape, order="F"), axis=1).astype(np.int64)
         at.setflags(write=False)
         return at
+
+    @cached_property
+    def _odd(self) -> Bools:
+        """Whether each chip lies in an odd row along each axis, shape [chips, axes]."""
+        odd: Bools = (self.coordinates.sum(axis=1, keepdims=True) - self.coordinates) % 2 == 1
+        return odd
 
     @cached_property
     def _strides(self) -> Ints:
@@ -111,9 +126,9 @@ class Torus:
 
     def load(self, sources: Ints, targets: Ints, size: Floats) -> Load:
         """Dimension-ordered routing: along x first, then y, then z, each the shorter way round."""
-        totals = np.zeros(2 * len(self.shape))
+        totals = np.zeros((self.parities, len(self.shape), 2))
         if len(sources) == 0:
-            return Load(totals, 0)
+            return Load(totals.reshape(-1), 0)
         distances = self.distances(sources, targets)
         at = self.coordinates[sources].copy()
         for axis, length in enumerate(self.shape):
@@ -127,9 +142,10 @@ class Torus:
                     here, moving = here[still], moving[still]
                     carried += np.bincount(here @ self._strides, weights=size[moving], minlength=self.size)
                     here[:, axis] = (here[:, axis] + sign) % length
-                totals[2 * axis + way] = carried.max()
+                for parity in range(self.parities):
+                    totals[parity, axis, way] = carried[self._odd[:, axis] == parity].max(initial=0)
             at[:, axis] = self.coordinates[targets][:, axis]
-        return Load(totals, int(np.abs(distances).sum(axis=1).max()) * self.hop_latency)
+        return Load(totals.reshape(-1), int(np.abs(distances).sum(axis=1).max()) * self.hop_latency)
 
 
 @dataclass(frozen=True, eq=False)

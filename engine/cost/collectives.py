@@ -218,17 +218,17 @@ def _over_box(machine: Machine, opcode: str, box: _Box, size: int) -> Transfer:
     assert isinstance(torus, Torus)
     if box.chips == 1:
         return NOTHING
-    loads = np.zeros(len(machine.links))
+    loads = np.zeros((torus.parities, len(torus.shape), 2))
     hops = sum(n // 2 if w else n - 1 for n, w in zip(box.lengths, box.wraps, strict=True))
     if "all-to-all" in opcode:
         for axis, length, wrap, share in zip(box.axes, box.lengths, box.wraps, box.shares, strict=True):
-            loads[2 * axis : 2 * axis + 2] = size * box.devices * length / (8 if wrap else 4) * share
+            loads[:, axis] = size * box.devices * length / (8 if wrap else 4) * share
     else:
         capacity = sum((2 if w else 1) / s for w, s in zip(box.wraps, box.shares, strict=True))
         for axis in box.axes:
-            loads[2 * axis : 2 * axis + 2] = size * (box.chips - 1) / box.chips / capacity
+            loads[:, axis] = size * (box.chips - 1) / box.chips / capacity
     wire = loads.max() / torus.link.usable * PICO
-    return _transfer(_launch(machine) + hops * torus.hop_latency + wire, loads)
+    return _transfer(_launch(machine) + hops * torus.hop_latency + wire, loads.reshape(-1))
 
 
 def _switched(machine: Machine, opcode: str, groups: Lists, size: int) -> Transfer:
