@@ -101,14 +101,15 @@ class _Walk:
         return path
 
     def _back(self, now: int) -> int:
-        """Put what ends at `now` on the path; when it begins."""
-        at = int(np.searchsorted(self._end, now, side="right")) - 1
-        if at < 0 or self._end[at] < now:
-            return self._nothing(int(self._end[at]) if at >= 0 else 0, now)
+        """Put what runs up to `now` on the path; when it begins. A measured transfer may begin within other work."""
+        at = int(np.searchsorted(self._end, now, side="left"))
+        if at == len(self._leaves) or self._start[at] >= now:
+            return self._nothing(int(self._end[at - 1]) if at else 0, now)
         if self._gap[at]:
             return self._transfer(at, now)
         head = int(self._heads[np.searchsorted(self._heads, at, side="right") - 1])
-        rows, start, end = self._leaves[head : at + 1], self._start[head : at + 1], self._end[head : at + 1]
+        rows, start = self._leaves[head : at + 1], self._start[head : at + 1]
+        end = np.minimum(self._end[head : at + 1], now)
         self._pieces.append(np.stack([rows, start, end, self._reasons(rows, head)]))
         return int(start[0])
 

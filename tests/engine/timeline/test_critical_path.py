@@ -19,7 +19,7 @@ from engine.schedule.problem import Order, Schedule
 from engine.simulate.simulator import SimulationOptions, simulate
 from engine.simulate.synthetic import Sketch, assemble, draw_program
 from engine.timeline.critical_path import Reason, critical_path
-from engine.timeline.timeline import Category, Timeline
+from engine.timeline.timeline import Category, Curve, Lane, LaneKind, Timeline
 
 US = 1_000_000
 MACHINE = machine_for(Module(HloModuleProto(name="none"), Header(num_partitions=8)), load_chip("tpu-v4"))
@@ -88,3 +88,27 @@ def test_iterations_that_are_not_shown_are_one_piece(trips: int) -> None:
     hidden = path.reason == Reason.HIDDEN
     assert int(hidden.sum()) == (1 if trips > 3 else 0)
     assert int((path.end - path.start)[hidden].sum()) == (trips - 3) * 2 * US
+
+
+def test_a_measured_transfer_may_begin_within_other_work() -> None:
+    empty = Curve(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    timeline = Timeline(
+        instruction=np.array([1, 3, 3, 2]),
+        lane=np.array([0, 0, 0, 1], dtype=np.int16),
+        start=np.array([0, 10, 25, 4]),
+        duration=np.array([10, 15, 5, 21]),
+        category=np.array([Category.EINSUM, Category.EXPOSED, Category.EINSUM, Category.PERMUTE], dtype=np.uint8),
+        depth=np.zeros(4, dtype=np.uint8),
+        repeat=np.ones(4, dtype=np.int64),
+        iteration=np.zeros(4, dtype=np.int64),
+        waits_for=np.array([-1, 2, -1, -1]),
+        lanes=(Lane("compute", LaneKind.COMPUTE), Lane("ICI x+", LaneKind.TRANSFER)),
+        in_flight=empty,
+        memory=empty,
+        makespan=32,
+    )
+    path = critical_path(timeline)
+    assert path.rows.tolist() == [0, 3, 2, -1]
+    assert path.start.tolist() == [0, 4, 25, 30]
+    assert path.end.tolist() == [4, 25, 30, 32]
+    assert path.reason.tolist() == [Reason.BEGIN, Reason.ISSUE, Reason.TRANSFER, Reason.IDLE]
