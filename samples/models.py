@@ -67,10 +67,23 @@ def pinned(x: jax.Array, sharding: NamedSharding | P) -> jax.Array:
     return constrained
 
 
-def mlp(x: jax.Array, w1: jax.Array, w2: jax.Array, middle: NamedSharding, result: NamedSharding) -> jax.Array:
-    """[B, F] · [F, H] → relu → [B, H] · [H, F] → [B, F]."""
+def squared_relu(x: jax.Array) -> jax.Array:
+    """max(x, 0)². Its derivative has no jump, across which rounding could push a gradient."""
+    return jnp.square(jax.nn.relu(x))
+
+
+def mlp(
+    x: jax.Array,
+    w1: jax.Array,
+    w2: jax.Array,
+    *,
+    middle: NamedSharding,
+    result: NamedSharding,
+    activation: Callable[[jax.Array], jax.Array],
+) -> jax.Array:
+    """[B, F] · [F, H] → activation → [B, H] · [H, F] → [B, F]."""
     hidden = pinned(jnp.einsum("bf,fh->bh", x, w1), middle)
-    return pinned(jnp.einsum("bh,hf->bf", jax.nn.relu(hidden), w2), result)
+    return pinned(jnp.einsum("bh,hf->bf", activation(hidden), w2), result)
 
 
 def mlp_step(mesh: Mesh, sizes: Sizes, dtype: Any, specs: tuple[P, P, P, P], train: bool) -> Step:
@@ -83,7 +96,12 @@ def mlp_step(mesh: Mesh, sizes: Sizes, dtype: Any, specs: tuple[P, P, P, P], tra
     x = struct(mesh, activations, (batch, features), dtype)
     w1 = struct(mesh, first, (features, hidden), dtype)
     w2 = struct(mesh, second, (hidden, features), dtype)
-    layer = partial(mlp, middle=NamedSharding(mesh, middle), result=NamedSharding(mesh, activations))
+    layer = partial(
+        mlp,
+        middle=NamedSharding(mesh, middle),
+        result=NamedSharding(mesh, activations),
+        activation=squared_relu if train else jax.nn.relu,
+    )
 
     def mlp_forward(x: jax.Array, w1: jax.Array, w2: jax.Array) -> jax.Array:
         return layer(x, w1, w2)
