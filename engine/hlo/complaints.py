@@ -26,9 +26,14 @@ def explain(said: str, text: str, path: str) -> InputError:
         )
     line, column, message = int(found[1]), int(found[2]), found[3].strip()
     lines = text.splitlines()
-    if line > len(lines):  # at the end of the text
+    if line > len(lines):
         line, column = len(lines), len(lines[-1]) + 1
-        message += " (the text ends here)"
+    if not "\n".join([lines[line - 1][max(column, 1) - 1 :], *lines[line:]]).strip():
+        message = f"the text ends too early: a computation with instructions was expected ({message})"
+    elif message == "expects name" and lines[line - 1].strip() == "}":
+        message = f"a computation without instructions: at least one was expected ({message})"
+    if line > 1 and lines[line - 1].startswith("HloModule"):
+        message = f"a second module begins here; give them one by one ({message})"
     return InputError(message, Place(path, line, max(column, 1), lines[line - 1]))
 
 

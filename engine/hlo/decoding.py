@@ -117,11 +117,17 @@ def _described(data: bytes) -> str:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        if error.start and data[: error.start].isascii() and b"\0" not in data[: error.start]:
+        if _is_mostly_text(data):
             line = data.count(b"\n", 0, error.start) + 1
             return f"text whose line {line} holds a byte that is not UTF-8 (0x{data[error.start]:02x})"
     start = " ".join(f"{byte:02x}" for byte in data[:8])
     return f"{len(data):,} bytes of something else (they begin {start})"
+
+
+def _is_mostly_text(data: bytes) -> bool:
+    start = data[:1000]
+    printable = sum(byte in b"\t\n\r" or 32 <= byte < 127 for byte in start)
+    return printable > 0.9 * len(start)
 
 
 def refuse_huge_constants(text: str, path: str) -> None:

@@ -140,8 +140,10 @@ def test_a_syntax_error_has_its_place() -> None:
         (b"\x1f\x8b\x08\x00\x00\x00", "end too early"),
         (gzip.compress(GATHER.encode())[:-20], "end too early"),
         (b"\x1f\x8b\x08" + b"\xff" * 40, "damaged"),
-        (b"HloModule m\n", "expects name"),
-        (b"HloModule m\nENTRY e {\n}\n", "expects"),
+        (b"a\xaa\x03\x91" * 40, "bytes of something else"),
+        (b"HloModule m\n", "the text ends too early"),
+        (b"HloModule m\nENTRY e {\n", "the text ends too early"),
+        (b"HloModule m\nENTRY e {\n}\n", "a computation without instructions"),
         (b"ML\xefR\x0dStableHLO_v1.0.0\x00junk", "StableHLO"),
         (b"module { func.func @main( }", "expected"),
         (HloModuleProto(name="m").SerializeToString(), "it has no computations"),
@@ -152,6 +154,13 @@ def test_bad_inputs(data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_here(data, "bad")
     assert str(caught.value).startswith("bad:")
+
+
+def test_a_second_module_is_called_one() -> None:
+    with pytest.raises(InputError, match="a second module begins here") as caught:
+        read_here((GATHER + LOOP).encode(), "two.hlo")
+    assert caught.value.place is not None
+    assert caught.value.place.text.startswith("HloModule loop")
 
 
 def test_a_constant_that_would_fill_the_memory_is_refused() -> None:
