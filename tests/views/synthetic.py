@@ -31,6 +31,7 @@ from engine.session.variant import Variant
 from engine.timeline.timeline import Category, Curve, Lane, LaneKind, Metrics, Timeline
 
 US = 1_000_000
+TRIPS = 126
 LANES = (
     Lane("compute", LaneKind.COMPUTE),
     Lane("ICI x+", LaneKind.TRANSFER),
@@ -121,7 +122,7 @@ def around(
         graphs=graphs,
         costs={key: _costs(graph) for key, graph in graphs.items()},
         buffers={key: _buffers(graph) for key, graph in graphs.items()},
-        trips={},
+        trips={9000: TRIPS},
     )
     plan = plan or Plan(passes="decompose,async-permute", scheduler="bottom-up")
     compute = timeline.duration[timeline.category < Category.PERMUTE].sum()
@@ -173,8 +174,11 @@ def module_of(layers: int, *, loop: bool = True) -> Module:
         dot = _add(body, 12, "dot.body", "dot", (carried, carried))
         done = _add(body, 13, "collective-permute-done.1", "collective-permute-done", (begin,))
         body.root_id = _add(body, 14, "add.body", "add", (dot, done))
-        last = _add(entry, 9000, "while.1", "while", (last,), called=(2,))
-        module.computations.append(body)
+        condition = HloComputationProto(id=3, name="condition")
+        state = _add(condition, 20, "state", "parameter", ())
+        condition.root_id = _add(condition, 21, "less", "compare", (state, state))
+        last = _add(entry, 9000, "while.1", "while", (last,), called=(2, 3))
+        module.computations.extend((body, condition))
     entry.root_id = _add(entry, 9001, "transpose.result", "transpose", (last,))
     module.computations.append(entry)
     return Module(module, Header(num_partitions=8), source=Source("step.hlo", "0" * 64))
@@ -232,7 +236,7 @@ def timeline_of(module: Module, seed: int, layers: int, *, overlap: bool, loop: 
 
 
 def _loop(slices: _Slices, transfers: list[tuple[int, int, int]], now: int, *, overlap: bool) -> tuple[int, int]:
-    trips, shown, compute, transfer = 126, 3, 60 * US, 75 * US
+    trips, shown, compute, transfer = TRIPS, 3, 60 * US, 75 * US
     each = compute + (transfer - compute if overlap else transfer) + 8 * US
     waited = each - compute - 8 * US
     slices.add(9000, 0, now, each * trips, Category.LOOP, repeat=trips)

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from engine.chips.budget import Budget
+from engine.quantities import bytes_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
 from engine.session.session import Entry, Session
@@ -16,7 +17,6 @@ from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.plan.plan_line import MOST_IN_FLIGHT
 from views.ports import Asked, Host, follow, in_view
-from views.quantities import bytes_text, time_text
 from views.theme import GRID
 
 BUDGETS = range(1, MOST_IN_FLIGHT + 1)

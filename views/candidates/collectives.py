@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
 )
 
 from engine.passes.candidate import Candidate
+from engine.quantities import signed_time_text, time_text
 from engine.session import edits
 from engine.session.session import Session
 from views.candidates.rows import CollectiveRow, Verdict, judging, override_of, rows_of_sites
 from views.ports import Host, follow
-from views.quantities import signed_time_text, time_text
 from views.theme import GRID, axis_font, colour, text_font
 
 _SITES = Qt.ItemDataRole.UserRole

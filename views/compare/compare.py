@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.cost.costs import Origin
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
 from engine.session.session import Session
@@ -28,7 +29,6 @@ from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, pareto
 from views.ports import Host, follow
-from views.quantities import bytes_text, gain_text, time_text
 from views.theme import GRID
 from views.timeline.paint_header import SOURCES
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from engine.chips.budget import Budget
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
 from engine.timeline.timeline import Metrics
-from views.quantities import bytes_text, gain_text, time_text
 
 SCHEDULERS = ("bottom-up", "top-down", "memory")
 UNROLLS = ("1", "2")

@@ -22,13 +22,13 @@ from PySide6.QtWidgets import (
 )
 
 from engine.passes.fusion import Alternative
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.fusion.harm import FusionRow, fusion_rows, taken
 from views.ports import Host, follow, in_view
-from views.quantities import bytes_text, gain_text, time_text
 from views.theme import GRID
 
 _COLUMNS = ("fusion", "kind", "time", "traffic saved", "exposes", "waits")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from engine.cost.costs import Origin
+from engine.errors import LapstrakeError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
 from engine.passes.candidate import Candidate
+from engine.quantities import time_text
+from engine.schedule.explaining import explain
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
-from views.quantities import time_text
 from views.timeline.arrows import arrows_of, graph_of
 from views.timeline.scene import rows_of
 
@@ -151,6 +154,26 @@ def links_of(variant: Variant, instruction: HloInstructionProto, *, users: bool)
         place = graph_of(variant, instruction.id)
         ids = [int(place[0].ids[n]) for n in place[0].users.of(place[1])] if place is not None else []
     return [Link(i, there.name(i)) for i in ids if i in there]
+
+
+SMALL = 5_000
+"""Instructions of a computation up to which decisions are explained at once; beyond, only when asked for."""
+
+
+def explainable(variant: Variant, instruction: int) -> bool:
+    """Whether explaining is quick."""
+    place = graph_of(variant, instruction)
+    return place is not None and len(place[0]) <= SMALL
+
+
+@lru_cache(maxsize=256)
+def decisions(variant: Variant, instruction: int) -> tuple[str, ...]:
+    """Paragraphs on where the scheduler put an instruction and why, without the verdict, which stands elsewhere."""
+    try:
+        said = str(explain(variant.program, variant.schedule, lookup(variant).name(instruction)))
+    except LapstrakeError as error:
+        return (str(error),)
+    return tuple(paragraph for paragraph in said.split("\n\n") if paragraph)
 
 
 def shape_text(instruction: HloInstructionProto) -> str:

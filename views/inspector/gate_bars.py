@@ -7,8 +7,8 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.passes.candidate import GateTerms
+from engine.quantities import time_text
 from views.ports import Host
-from views.quantities import time_text
 from views.theme import GRID, axis_font, colour
 
 _ROW = 5 * GRID

@@ -9,11 +9,14 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.quantities import bytes_text, count_text, exact_time_text, time_text
 from engine.session import edits
 from engine.session.session import Session
 from engine.session.variant import Variant
 from views.inspector.facts import (
     candidate_of,
+    decisions,
+    explainable,
     links_of,
     price_of,
     selected_instruction,
@@ -23,7 +26,6 @@ from views.inspector.facts import (
 )
 from views.inspector.gate_bars import GateBars
 from views.ports import Host, follow
-from views.quantities import bytes_text, count_text, exact_time_text, time_text
 from views.theme import GRID
 from views.timeline.paint_header import SOURCES
 
@@ -36,6 +38,8 @@ class Inspector(QScrollArea):
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
+        self._asked = -1
+        """Id of the instruction whose place the user asked to have explained."""
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -79,6 +83,7 @@ class Inspector(QScrollArea):
         parts = (
             _times(session, muted),
             _why(session),
+            _decision(variant, instruction.id, asked=self._asked == instruction.id),
             _links(variant, instruction, muted),
             _origin(instruction, muted),
         )
@@ -88,6 +93,9 @@ class Inspector(QScrollArea):
         session = self._host.store.state
         found = selected_instruction(session)
         kind, _, number = target.partition(":")
+        if kind == "explain":
+            self._asked = int(number)
+            self._session_changed(session, frozenset({"selection"}))
         if kind == "instruction" and found is not None:
             key = next((e.key for e in session.entries if e.variant is found[0]), session.active)
             self._host.store.become("Select", edits.selected(session, key, (int(number),)))
@@ -173,6 +181,18 @@ def _times(session: Session, muted: str) -> str:
 def _why(session: Session) -> str:
     sentences = why_exposed(session)
     return _section("Why exposed", "".join(f"<p style='margin:0'>{escape(s)}</p>" for s in sentences))
+
+
+def _decision(variant: Variant, instruction: int, *, asked: bool) -> str:
+    """Why the scheduler put it where it is; in large computations only when asked for."""
+    if asked or explainable(variant, instruction):
+        body = "".join(f"<p style='margin:0 0 4px 0'>{escape(text)}</p>" for text in decisions(variant, instruction))
+        return _section("Place", body)
+    if price_of(variant, instruction) is None:
+        return ""
+    return _section(
+        "Place", f"<p style='margin:0'><a href='explain:{instruction}'>Explain why it is where it is</a></p>"
+    )
 
 
 def _links(variant: Variant, instruction: HloInstructionProto, muted: str) -> str:

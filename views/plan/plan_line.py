@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider
 from engine.chips.budget import Budget
 from engine.chips.library import chips
 from engine.errors import UsageError
+from engine.quantities import bytes_text, parse_bytes
 from engine.schedule.registry import SCHEDULERS
 from engine.session import edits
 from engine.session.plan import BEST_PASSES, MachineSpec, Plan
@@ -18,7 +19,6 @@ from engine.session.session import Entry, Session
 from views.flow import FlowLayout
 from views.plan.choices import CHOICES, Choice, enabled, value_of, with_value
 from views.ports import Host, follow
-from views.quantities import bytes_text, parse_bytes
 from views.theme import GRID, axis_font
 
 MOST_IN_FLIGHT = 16

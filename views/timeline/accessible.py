@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.matching import shown_in
 from engine.session.session import Session
 from views.inspector.facts import exposed_by
-from views.quantities import bytes_text, gain_text, time_text
 from views.timeline.scene import rows_of
 
 

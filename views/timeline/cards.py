@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from engine.quantities import exact_time_text, time_text
 from engine.session.lookup import lookup
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
-from views.quantities import exact_time_text, time_text
 from views.timeline.overlay import Hit
 from views.timeline.scene import instruction_name
 

@@ -15,9 +15,9 @@ from engine.timeline.timeline import Category
 @lru_cache(maxsize=64)
 def critical_rows(variant: Variant) -> Ints:
     """Rows on the critical path, ascending; frames of loops and idle time are left out."""
-    rows = np.unique(critical_path(variant.timeline).rows)
-    rows = rows[rows >= 0]
-    drawn = (variant.timeline.category[rows] != Category.LOOP) & (variant.timeline.category[rows] != Category.EXPOSED)
-    rows = rows[drawn]
+    path: Ints = np.unique(critical_path(variant.timeline).rows)
+    path = path[path >= 0]
+    category = variant.timeline.category[path]
+    rows: Ints = path[(category != Category.LOOP) & (category != Category.EXPOSED)]
     rows.setflags(write=False)
     return rows

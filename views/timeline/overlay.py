@@ -10,10 +10,10 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen, QPolygonF
 
 from engine.ir.graph import Ints
+from engine.quantities import exact_time_text, time_text
 from engine.session.matching import shown_in
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
-from views.quantities import exact_time_text, time_text
 from views.theme import GRID, colour
 from views.timeline.arrows import arrows_of
 from views.timeline.measure import measure

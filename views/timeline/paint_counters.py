@@ -7,8 +7,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
 from engine.ir.graph import Ints
+from engine.quantities import bytes_text, time_text
 from engine.timeline.timeline import Curve
-from views.quantities import bytes_text, time_text
 from views.theme import GRID, colour
 from views.timeline.delta import lead_of
 from views.timeline.scene import Scene

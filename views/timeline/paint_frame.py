@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
-from views.quantities import bytes_text
+from engine.quantities import bytes_text
 from views.theme import GRID, colour
 from views.timeline.axis import tick_text, ticks
 from views.timeline.paint_counters import paint_counter, paint_delta

@@ -8,9 +8,9 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFont, QPainter
 
 from engine.cost.costs import Origin
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.session import Entry, Session
 from views.icons import pixmap
-from views.quantities import bytes_text, gain_text, time_text
 from views.theme import GRID, colour
 from views.timeline.scene import Scene
 from views.timeline.stack import HEADER

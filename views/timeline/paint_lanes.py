@@ -9,9 +9,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetrics, QPainter, QPen, QPolygonF
 
 from engine.ir.graph import Ints
+from engine.quantities import time_text
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
-from views.quantities import time_text
 from views.theme import GRID, colour
 from views.timeline.bands import Band, LaneBands, bands_of
 from views.timeline.rectangles import Floats

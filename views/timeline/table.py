@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTableView, QVBoxLayout, QWidget
 
 from engine.ir.graph import Ints
+from engine.quantities import exact_time_text
 from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
@@ -16,7 +17,6 @@ from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.ports import Host, follow, in_view
-from views.quantities import exact_time_text
 from views.theme import GRID
 from views.timeline.cards import WORDS
 from views.timeline.scene import rows_of

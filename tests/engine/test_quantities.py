@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
-from views.quantities import (
+from engine.quantities import (
     bytes_text,
     count_text,
     exact_time_text,
