@@ -258,7 +258,7 @@ def _follow(node: int, edges: list[list[int]], weight: list[int]) -> list[int]:
     chain: list[int] = []
     while edges[node]:
         node = max(edges[node], key=weight.__getitem__)
-        if not chain or weight[node] != weight[chain[-1]]:
+        if weight[node] and (not chain or weight[node] != weight[chain[-1]]):
             chain.append(node)
     return chain
 

@@ -13,8 +13,11 @@ from engine.schedule.errors import Infeasible
 from engine.schedule.instance import PLAIN, START, TOTAL, UNLIMITED, Instance
 from engine.schedule.measure import peak_memory
 
-STEPS = 50_000
+STEPS = 20_000
 """How many placements a search tries before it gives up."""
+
+PROBES, PROBE_STEPS = 16, 4_000
+"""How many caps are tried when the least peak is looked for, and how many placements for each."""
 
 LARGEST = 2_000
 """Instructions up to which an order under a memory cap is searched for."""
@@ -64,9 +67,11 @@ def least_peak(instance: Instance, known: int | None) -> int:
     if high is None:
         high = instance.memory.fixed + sum(instance.memory.size) + max(instance.memory.callee, default=0)
     low = max(instance.problem.memory_cap or 0, unavoidable(instance) - 1)
-    while low + 1 < high:
+    for _ in range(PROBES):
+        if low + 1 >= high:
+            break
         middle = (low + high) // 2
-        found = find_order(instance, instance.limit, middle)
+        found = find_order(instance, instance.limit, middle, PROBE_STEPS)
         if found is None:
             low = middle
         else:
@@ -84,18 +89,19 @@ def unavoidable(instance: Instance) -> int:
     return memory.fixed + max(touched, default=0)
 
 
-def find_order(instance: Instance, limit: list[int], cap: int | None) -> list[int] | None:
-    """An order within `limit` (by kind, then total) and `cap` bytes, or None when none was found in `STEPS` steps."""
+def find_order(instance: Instance, limit: list[int], cap: int | None, steps: int = STEPS) -> list[int] | None:
+    """An order within `limit` (by kind, then total) and `cap` bytes, or None when none was found in so many `steps`."""
     if cap is not None and (len(instance) > LARGEST or unavoidable(instance) > cap):
         return None
-    return _Search(instance, limit, UNLIMITED if cap is None else cap).run()
+    return _Search(instance, limit, UNLIMITED if cap is None else cap, steps).run()
 
 
 class _Search:
-    def __init__(self, instance: Instance, limit: list[int], cap: int) -> None:
+    def __init__(self, instance: Instance, limit: list[int], cap: int, steps: int) -> None:
         self._instance = instance
         self._limit = limit
         self._cap = cap
+        self._most = steps
         memory = instance.memory
         self._left = [len(p) for p in instance.predecessors]
         self._unread = memory.readers.copy()
@@ -126,7 +132,7 @@ class _Search:
                 failed.add(self._placed)
                 if choices:
                     self._undo(choices[-1][0])
-            if not choices or self._steps > STEPS:
+            if not choices or self._steps > self._most:
                 return None
             self._place(choices[-1][1].pop())
 
