@@ -254,7 +254,7 @@ def test_a_memory_cap_that_leaves_no_room_is_named() -> None:
     capped = replace(loaded, memory_caps={run.computation: 112 << 20})
     found = causes(program, capped, "d")
     assert "The memory cap of 112 MiB leaves no room for its 32.0 MiB" in found[Cause.MEMORY_CAP]
-    assert "96.0 MiB are live at a" in found[Cause.MEMORY_CAP]
+    assert "96.0 MiB are live at" in found[Cause.MEMORY_CAP]
 
 
 def test_a_fusion_that_waits_with_its_einsum_is_named() -> None:
