@@ -10,8 +10,9 @@ import numpy as np
 
 from engine.ir.graph import Ints
 from engine.simulate.carried import loop_key, slot_key, slot_of
+from engine.simulate.network import Network
 from engine.simulate.run import Call, CallPlan, ComputationRun, Plan, Stretch, Totals
-from engine.simulate.sharing import Flight, Loads, Network
+from engine.simulate.sharing import Flight, Loads
 
 
 def execute(plan: Plan, loads: Loads, flights: Sequence[Flight] = ()) -> tuple[ComputationRun, Network]:

@@ -8,14 +8,16 @@ is rounded down, a finish up, so no resource is ever oversubscribed and results 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 ONE = 1 << 20
 """Full speed, and all of a resource."""
 HBM = -1
 """Number of the memory bandwidth among the resources whose others are link classes."""
-_NEVER = 1 << 62
+_LEAST_CORES = ONE // 8
+"""What transfers leave compute of the cores, however many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class Load:
     cores: int = 0
     """Part of the chip's cores (a GPU's SMs), taken at any speed."""
 
+    @property
+    def demands(self) -> tuple[tuple[int, int], ...]:
+        """(resource, part) of links and memory; resources are link classes and `HBM`."""
+        return (*self.links, (HBM, self.hbm)) if self.hbm else self.links
+
 
 @dataclass(frozen=True, slots=True)
 class Flight:
@@ -41,6 +48,17 @@ class Flight:
     """Time it still takes when alone, in picoseconds × `ONE`."""
 
 
+class Rates(NamedTuple):
+    """At what rates things run while some transfers are under way."""
+
+    transfers: Mapping[int, int]
+    """By number of their load."""
+    hbm: int
+    """Part of the memory bandwidth that the transfers take."""
+    compute: int
+    """Of compute that does not want for memory: what is left of the cores."""
+
+
 class Loads:
     """The distinct loads of a simulation by number, and the rates of any set of them."""
 
@@ -48,7 +66,7 @@ class Loads:
         self._sharing = sharing
         self._numbers: dict[Load, int] = {}
         self._loads: list[Load] = []
-        self._rates: dict[tuple[int, ...], tuple[dict[int, int], int, int]] = {}
+        self._rates: dict[tuple[int, ...], Rates] = {}
 
     def number(self, load: Load) -> int:
         """The number of `load`."""
@@ -61,172 +79,74 @@ class Loads:
         """The load of this number."""
         return self._loads[number]
 
-    def rates(self, flights: Sequence[int]) -> tuple[dict[int, int], int, int]:
-        """Rate of each load number among `flights`, the HBM bandwidth they take, and the rate of compute beside them.
-
-        The last is what is left of the cores. Without sharing everything runs at full speed.
-        """
+    def rates(self, flights: Sequence[int]) -> Rates:
+        """Rates while the loads with the numbers `flights` are under way; everything runs at `ONE` without sharing."""
         key = tuple(sorted(flights))
         known = self._rates.get(key)
         if known is None:
-            known = self._rates[key] = self._fill(key)
+            known = self._rates[key] = self._find(key)
         return known
 
-    def _fill(self, flights: tuple[int, ...]) -> tuple[dict[int, int], int, int]:
+    def beside(self, flights: Sequence[int], compute: int, hbm: int) -> tuple[int, Mapping[int, int]]:
+        """Rates when compute at rate `compute` (`hbm` at full speed) and the flights want more memory than there is.
+
+        Gives the rate of compute and that of each load number.
+        """
+        rates = self.rates(flights).transfers
+        numbers = sorted(set(flights))
+        wants = {number: _part(self._loads[number].hbm, rates[number]) for number in numbers}
+        mine = _part(hbm, compute)
+        if not mine:
+            return compute, rates
+        shares = fair_shares([mine, *(wants[number] for number in flights)], ONE)
+        granted = dict(rates)
+        for number, share in zip(flights, shares[1:], strict=True):
+            if share < wants[number]:
+                granted[number] = min(granted[number], max(1, rates[number] * share // wants[number]))
+        return max(1, compute * shares[0] // mine), granted
+
+    def _find(self, flights: tuple[int, ...]) -> Rates:
         if not self._sharing:
-            return dict.fromkeys(flights, ONE), 0, ONE
-        demands = {number: (*self._loads[number].links, (HBM, self._loads[number].hbm)) for number in set(flights)}
+            return Rates(dict.fromkeys(flights, ONE), 0, ONE)
+        rates = self._fill(flights)
+        hbm = sum(_part(self._loads[number].hbm, rates[number]) for number in flights)
+        cores = sum(self._loads[number].cores for number in flights)
+        return Rates(rates, min(hbm, ONE), max(ONE - cores, _LEAST_CORES))
+
+    def _fill(self, flights: tuple[int, ...]) -> dict[int, int]:
+        """Raise the rates of all flights alike until a resource is full; go on with those that do not use it."""
+        count = {number: flights.count(number) for number in flights}
+        demands = {number: self._loads[number].demands for number in count}
         left: dict[int, int] = {}
         rates: dict[int, int] = {}
-        waiting = sorted(demands)
-        count = {number: flights.count(number) for number in waiting}
+        waiting = sorted(count)
         while waiting:
             wanted: dict[int, int] = {}
             for number in waiting:
-                for link, part in demands[number]:
-                    wanted[link] = wanted.get(link, 0) + part * count[number]
-            level, full = ONE, -2
-            for link, part in sorted(wanted.items()):
-                reach = left.get(link, ONE * ONE) // part if part else ONE
-                if reach < level:
-                    level, full = reach, link
-            stopped = waiting if full == -2 else [n for n in waiting if any(k == full and p for k, p in demands[n])]
+                for resource, part in demands[number]:
+                    wanted[resource] = wanted.get(resource, 0) + part * count[number]
+            reach = {resource: left.get(resource, ONE * ONE) // part for resource, part in wanted.items()}
+            level = min(ONE, *reach.values()) if reach else ONE
+            full = {resource for resource, most in reach.items() if most == level}
+            stopped = waiting if level == ONE else [n for n in waiting if any(k in full for k, _ in demands[n])]
             for number in stopped:
                 rates[number] = max(1, level)
-                for link, part in demands[number]:
-                    left[link] = max(0, left.get(link, ONE * ONE) - part * count[number] * level)
+                for resource, part in demands[number]:
+                    left[resource] = max(0, left.get(resource, ONE * ONE) - part * count[number] * level)
             waiting = [number for number in waiting if number not in rates]
-        taken = sum(-(-self._loads[number].hbm * rates[number] // ONE) for number in flights)
-        cores = sum(self._loads[number].cores for number in flights)
-        return rates, min(taken, ONE), max(ONE - cores, ONE // 8)
-
-    def beside(self, flights: Sequence[int], compute: int, hbm: int) -> tuple[int, dict[int, int]]:
-        """Rate of compute at speed `compute` that wants `hbm` at full speed, and rates of the flights beside it."""
-        rates, _, _ = self.rates(flights)
-        wants = sorted((-(-self._loads[number].hbm * rates[number] // ONE), number) for number in flights)
-        mine = -(-hbm * compute // ONE)
-        if not mine:
-            return compute, rates
-        left, sharers = ONE, len(wants) + 1
-        granted: dict[int, int] = {}
-        served = False
-        share = mine
-        for want, number in wants:
-            if not served and mine <= min(want, left // sharers):
-                left, sharers, served = left - mine, sharers - 1, True
-            grant = min(want, left // sharers)
-            left, sharers = left - grant, sharers - 1
-            rate = rates[number] if grant >= want else max(1, rates[number] * grant // want)
-            granted[number] = min(rate, granted.get(number, rate))
-        if not served:
-            share = min(mine, left)
-        return max(1, compute * share // mine), granted
+        return rates
 
 
-class Network:
-    """Transfers under way, and time passing for them. Remaining work is kept in picoseconds × `ONE`."""
+def fair_shares(wants: Sequence[int], capacity: int) -> list[int]:
+    """Max-min fair shares of `capacity`: nobody gets more than it wants, nor less than another unless it wants less."""
+    shares = [0] * len(wants)
+    left = capacity
+    for served, index in enumerate(sorted(range(len(wants)), key=wants.__getitem__)):
+        shares[index] = min(wants[index], left // (len(wants) - served))
+        left -= shares[index]
+    return shares
 
-    def __init__(self, loads: Loads, flights: Sequence[Flight] = ()) -> None:
-        self._loads = loads
-        self.left: dict[int, int] = {flight.owner: flight.left for flight in flights}
-        self.signature: dict[int, int] = {flight.owner: loads.number(flight.load) for flight in flights}
-        self.arrived: dict[int, int] = {}
-        """Owner → when its transfer was over."""
-        self.busy = 0
-        """Time passed with a transfer under way."""
-        self._since = 0
-        self._rates: dict[int, int] = {}
-        self._hbm = 0
-        self._compute = ONE
-        self._next = _NEVER
-        self._rerate()
 
-    def begin(self, now: int, owner: int, load: Load, time: int) -> None:
-        """A transfer that takes `time` when alone starts `now`."""
-        self._pass(now)
-        self.left[owner] = time * ONE
-        self.signature[owner] = self._loads.number(load)
-        self._rerate()
-
-    def wait(self, now: int, owner: int) -> int:
-        """When `owner`'s transfer is over, nothing else happening."""
-        while owner in self.left:
-            now = max(now, self._next)
-            self._pass(now)
-        return max(now, self.arrived.get(owner, now))
-
-    def work(self, now: int, time: int, hbm: int) -> int:
-        """When compute is over that starts `now`, takes `time` when alone and `hbm` of the memory bandwidth."""
-        end = now + time
-        if end <= self._next and self._compute == ONE and self._hbm + hbm <= ONE:
-            return end
-        left = time * ONE
-        while left > 0:
-            self._pass(now)
-            if not self.left:
-                return now - (-left // ONE)
-            rate, beside = self._compute, self._rates
-            if self._hbm - (-hbm * rate // ONE) > ONE:
-                rate, beside = self._loads.beside(tuple(self.signature.values()), rate, hbm)
-                self._rates = beside
-                self._next = self._soonest()
-            done = now - (-left // rate)
-            upto = min(done, self._next)
-            left -= rate * (upto - now)
-            now = upto
-            self._pass(now)
-            self._rerate()
-        return now
-
-    def pass_to(self, now: int) -> None:
-        """Let time pass until `now`."""
-        while self._next <= now:
-            self._pass(self._next)
-        self._pass(now)
-
-    def flights(self) -> tuple[Flight, ...]:
-        """What is under way, in the order of its owners."""
-        return tuple(Flight(o, self._loads.load(self.signature[o]), self.left[o]) for o in sorted(self.left))
-
-    def resume(self, now: int, flights: Iterable[Flight], arrived: Mapping[int, int]) -> None:
-        """Go on at `now` with `flights`, what became of the transfers while something else was simulated."""
-        self._since = now
-        self.arrived.update(arrived)
-        self.left.clear()
-        self.signature.clear()
-        for flight in flights:
-            self.left[flight.owner] = flight.left
-            self.signature[flight.owner] = self._loads.number(flight.load)
-        self._rerate()
-
-    def rename(self, now: int, owner: int, other: int) -> None:
-        """Know a transfer that is still under way `now` by another owner; for its old one it is over."""
-        if owner in self.left:
-            self.arrived[owner] = now
-            self.left[other] = self.left.pop(owner)
-            self.signature[other] = self.signature.pop(owner)
-
-    def _soonest(self) -> int:
-        signature, rates = self.signature, self._rates
-        return min((self._since - (-left // rates[signature[o]]) for o, left in self.left.items()), default=_NEVER)
-
-    def _pass(self, now: int) -> None:
-        passed = now - self._since
-        self._since = now
-        if not passed or not self.left:
-            return
-        self.busy += passed
-        over = []
-        for owner in self.left:
-            self.left[owner] -= self._rates[self.signature[owner]] * passed
-            if self.left[owner] <= 0:
-                over.append(owner)
-        for owner in over:
-            del self.left[owner], self.signature[owner]
-            self.arrived[owner] = now
-        if over:
-            self._rerate()
-
-    def _rerate(self) -> None:
-        self._rates, self._hbm, self._compute = self._loads.rates(tuple(self.signature.values()))
-        self._next = self._soonest()
+def _part(part: int, rate: int) -> int:
+    """What something takes at `rate` that takes `part` at full speed, rounded up."""
+    return -(-part * rate // ONE)
