@@ -60,8 +60,10 @@ class Pool:
             while not handle.wait(POLL):
                 control.step(*handle.progress)
         except Cancelled:
+            # Within the patience of whoever cancels us: this may run in a worker, whose death the other would outlive.
             handle.cancel()
-            handle.wait(2 * GRACE)
+            if not handle.wait(GRACE / 2):
+                handle.kill()
             raise
         except BaseException:
             handle.kill()

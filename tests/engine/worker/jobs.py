@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+from engine import worker
 from engine.control import Control
 from engine.errors import InputError, Place
 
@@ -45,6 +46,16 @@ def start_child_and_hang(path: str, *, control: Control) -> None:
     with open(path, "w") as file:
         file.write(str(child.pid))
     hang(control=control)
+
+
+def note_and_hang(path: str, *, control: Control) -> None:
+    with open(path, "w") as file:
+        file.write(str(os.getpid()))
+    hang(control=control)
+
+
+def wait_for_a_worker_that_hangs(path: str, *, control: Control) -> None:
+    worker.call("tests.engine.worker.jobs:note_and_hang", path, control=control)
 
 
 def abort(words: str, *, control: Control) -> None:

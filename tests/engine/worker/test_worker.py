@@ -111,6 +111,18 @@ def test_what_the_worker_started_dies_with_it(pool: Pool, tmp_path: Path) -> Non
     pytest.fail(f"process {child} outlived its worker")
 
 
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks into /proc")
+def test_a_worker_of_a_worker_is_cancelled_with_it(pool: Pool, tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    handle = pool.start(f"{JOBS}:wait_for_a_worker_that_hangs", str(file))
+    while not (file.exists() and file.read_text()):
+        handle.wait(0.02)
+    handle.cancel()
+    with pytest.raises(Cancelled):
+        handle.result()
+    assert not is_running(int(file.read_text()))
+
+
 @pytest.mark.parametrize(
     ("words", "quoted"),
     [
