@@ -8,7 +8,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, Signal
 
-from app import work
 from app.evaluations import Evaluations
 from app.jobs import Jobs
 from app.settings import Settings
@@ -22,7 +21,7 @@ from engine.ir.module import Module
 from engine.session import edits, files
 from engine.session.evaluation import default_plans
 from engine.session.plan import MachineSpec, Plan
-from engine.session.session import Session
+from engine.session.session import Facts, Session
 from engine.session.store import Store
 
 DEADLINE = 300.0
@@ -101,7 +100,7 @@ class Documents(QObject):
             return
         self._job = self._jobs.start(
             f"reading {Path(path).name}",
-            "engine.hlo.reading:read_in_worker",
+            "app.work:load",
             data,
             path,
             done=self._read(path, machine, saved),
@@ -119,14 +118,17 @@ class Documents(QObject):
         entry = self._store.state.active_entry
         return MachineSpec(entry.machine.chip) if entry is not None else MachineSpec()
 
-    def _read(self, path: str, machine: MachineSpec, saved: files.Saved | None) -> Callable[[Module], None]:
-        def arrived(module: Module) -> None:
+    def _read(
+        self, path: str, machine: MachineSpec, saved: files.Saved | None
+    ) -> Callable[[tuple[Module, Facts]], None]:
+        def arrived(loaded: tuple[Module, Facts]) -> None:
+            module, facts = loaded
             self.module = module
             self._settings.remember(str(Path(path if saved is None else self.session_path).absolute()))
             session = self._store.state
             if not session.entries:
                 session = edits.opened(path, first_plans(module), machine)
-            self._store.reset(replace(session, reading=False, problem="", facts=work.facts_of(module)))
+            self._store.reset(replace(session, reading=False, problem="", facts=facts))
             self._evaluations.set_module(module)
             self.read.emit(module)
             if saved is not None and module.source is not None and saved.sha256 not in ("", module.source.sha256):

@@ -31,6 +31,7 @@ from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
+from views.compare.differences import DifferencePane
 from views.fusion.pane import FusionPane
 from views.guide import Guide
 from views.hlo_text.lines import Printed
@@ -73,6 +74,7 @@ class Explorer(QObject):
         self.window.add_bottom(
             [
                 ("Compare", self.compare),
+                ("Differences", DifferencePane(self)),
                 ("Budget", BudgetPane(self)),
                 ("Fusion", FusionPane(self)),
                 ("HLO", HloPane(self)),

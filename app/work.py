@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.control import Cancelled, Control
 from engine.errors import LapstrakeError
+from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec, Plan
@@ -18,9 +19,7 @@ _evaluators: dict[tuple[str, MachineSpec], Evaluator] = {}
 
 def warm(*, control: Control) -> None:
     """Import what every other job needs, so that the first one does not wait for it."""
-    from engine.hlo import xla
-
-    _ = (control, xla)
+    control.step(0.0, "starting")
 
 
 def evaluate(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
@@ -55,6 +54,13 @@ def print_text(module: Module, beside: Module | None, *, control: Control) -> Pr
     return printed(text, other)
 
 
+def load(data: bytes, path: str, *, control: Control) -> tuple[Module, Facts]:
+    """A module from the bytes of a file, and what is said about it."""
+    module = read_here(data, path, control)
+    control.step(0.9, "counting")
+    return module, facts_of(module)
+
+
 def facts_of(module: Module) -> Facts:
     """What is said about a module as loaded."""
     return Facts(
@@ -65,6 +71,7 @@ def facts_of(module: Module) -> Facts:
         scheduled=module.is_scheduled,
         sha256=module.source.sha256 if module.source is not None else "",
         notes=module.notes,
+        names={i.id: i.name for c in module.proto.computations for i in c.instructions},
     )
 
 

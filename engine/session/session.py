@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.session.plan import MachineSpec, Plan
@@ -78,6 +79,8 @@ class Facts:
     scheduled: bool
     sha256: str
     notes: tuple[str, ...] = ()
+    names: Mapping[int, str] = field(default_factory=dict, repr=False)
+    """Name of every instruction by id: variants no longer hold those that passes replaced."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from engine.chips.budget import Budget
 from engine.passes.fusion import Alternative, Fusion
 from engine.session import edits
+from engine.session.lookup import lookup
 from engine.session.plan import AS_LOADED, Plan
 from engine.session.session import Session
 from engine.timeline.timeline import Metrics
@@ -21,6 +22,7 @@ from views.candidates.collectives import Collectives
 from views.candidates.rows import Verdict, override_of, rows_of_sites
 from views.chart import round_steps
 from views.compare.compare import ComparePane
+from views.compare.differences import DifferencePane
 from views.compare.figures import all_plans, pareto
 from views.fusion.harm import fusion_rows, taken
 from views.fusion.pane import FusionPane
@@ -282,6 +284,28 @@ class TestCompare:
 
     def test_ticks_are_round(self) -> None:
         assert round_steps(0.0, 10.0, 5) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+
+
+class TestDifferences:
+    def test_the_largest_difference_comes_first_and_a_row_selects(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = DifferencePane(host)
+        qtbot.addWidget(pane)
+        pane.show()
+        qtbot.waitExposed(pane)
+        first = pane.table.item(0, 1)
+        assert first is not None
+        assert first.text().startswith("−")
+        pane.table.setFocus()
+        pane.table.setCurrentCell(1, 0)
+        name = pane.table.item(1, 0)
+        assert name is not None
+        found = host.store.state.entries[0].variant
+        assert found is not None
+        chosen = host.store.state.selection.instructions
+        assert [lookup(found).name(i) for i in chosen] == [name.text()]
+        host.store.become("Activate A", edits.activated(host.store.state, "A"))
+        assert "is the base" in pane.text.text()
+        pane.close()
 
 
 class TestHlo:
