@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import networkx as nx
-
 from engine.passes.decompose.flow import Flow
 from engine.passes.decompose.proposals import Part
 from engine.passes.decompose.site import AllReduceSite, GatherSite
@@ -42,13 +40,29 @@ def _circle(flow: Flow, computation: int, members: Sequence[tuple[Part, GatherSi
     mask = [0] * len(members)
     for bit, k in enumerate(owner):
         mask[k] |= 1 << bit
-    graph = nx.DiGraph()
+    needs: list[set[int]] = []
     for k, (_, site) in enumerate(members):
         needed = 0
         for use in site.uses:
             needed |= above[use.instruction]
-        graph.add_edges_from((k, other) for other in range(len(members)) if other != k and needed & mask[other])
-    for component in nx.strongly_connected_components(graph):
-        if len(component) > 1:
-            return members[int(min(component))][0]
-    return None
+        needs.append({other for other in range(len(members)) if other != k and needed & mask[other]})
+    stuck = _stuck(needs)
+    if not stuck:
+        return None
+    # Whoever is stuck needs somebody who is: going from one to the next ends up in a circle.
+    seen: set[int] = set()
+    at = min(stuck)
+    while at not in seen:
+        seen.add(at)
+        at = min(needs[at] & stuck)
+    return members[at][0]
+
+
+def _stuck(needs: Sequence[set[int]]) -> set[int]:
+    """Those that never get what they need, when each waits for all that it needs."""
+    stuck = set(range(len(needs)))
+    while True:
+        ready = {k for k in stuck if not needs[k] & stuck}
+        if not ready:
+            return stuck
+        stuck -= ready
