@@ -14,6 +14,7 @@ from jaxlib import _jax, xla_client
 
 from engine.hlo.printing import print_here
 from engine.hlo.reading import read_here
+from engine.hlo.verifying import verify
 from engine.hlo.xla import to_stablehlo
 from engine.ir.module import Module
 
@@ -26,7 +27,8 @@ def _client(devices: int) -> Any:
 
 
 def reloaded(module: Module) -> Module:
-    """The module after a trip through XLA's printer and parser."""
+    """The module after a trip through XLA's printer and parser; its structure is checked on the way."""
+    verify(module.proto, "the decomposed module")
     return read_here(print_here(module).encode())
 
 

@@ -53,6 +53,25 @@ def test_paths_are_redone_on_blocks() -> None:
         assert {shapes.text(s) for s in permuted} == {"bf16[2,6]"}
 
 
+def test_a_bitcast_that_only_renames_dimensions_becomes_a_reshape() -> None:
+    program = module(f"""
+  x = f32[2,6] parameter(0)
+  w = f32[6,5] parameter(1)
+  g = f32[8,6] all-gather(x), {EVERYBODY}, dimensions={{0}}
+  b = f32[4,2,6] bitcast(g)
+  ROOT d = f32[4,2,5] dot(b, w), lhs_contracting_dims={{2}}, rhs_contracting_dims={{0}}
+""")
+    editor = Editor(program)
+    emit(editor, next(sites(program)), Variant("rolled"))
+    after = reloaded(editor.finish())
+    assert "bitcast" not in opcodes(after)
+    assert {shapes.text(i.shape) for i in after.instructions.values() if i.opcode == "reshape"} == {"f32[1,2,6]"}
+    inputs = inputs_of(program)
+    whole = np.concatenate([device[0] for device in inputs]).reshape(4, 2, 6)
+    for (outputs,), (_, w) in zip(run(after, inputs), inputs, strict=True):
+        np.testing.assert_allclose(outputs, whole @ w, rtol=1e-5, atol=1e-5)
+
+
 def test_paths_after_an_einsum() -> None:
     program = module(f"""
   x = f32[8,6] parameter(0)
