@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.cost.program import Program
 from engine.cost.programs import prepare
+from engine.cost.scheduled_module import read_scheduled_module
 from engine.errors import UsageError
 from engine.hlo.reading import read_here
 from engine.passes.candidate import Candidate
@@ -28,6 +30,7 @@ from engine.schedule.problem import Hint, Schedule
 from engine.schedule.programs import problem_of, schedule_program
 from engine.schedule.registry import parse_scheduler
 from engine.schedule.sharing import shared_makespan
+from engine.simulate.replay import price
 from engine.simulate.simulator import SimulationOptions, simulate_computations
 
 DATA = Path(__file__).parents[2] / "data" / "partitioned"
@@ -307,3 +310,67 @@ def test_a_name_that_is_not_there_is_refused_with_those_like_it() -> None:
     with pytest.raises(UsageError, match="no instruction with id 12345"):
         explain(program, scheduled(program), 12345)
     assert explain(program, scheduled(program), "%a").name == "a"
+
+
+ACROSS = """
+HloModule test, num_partitions=4
+
+body {
+  s = (f32[4096,4096], f32[4096,4096], s32[]) parameter(0)
+  x = f32[4096,4096] get-tuple-element(s), index=0
+  y = f32[4096,4096] get-tuple-element(s), index=1
+  i = s32[] get-tuple-element(s), index=2
+  p = (f32[4096,4096], f32[4096,4096]) collective-permute-start(x), PERMUTE
+  q = (f32[4096,4096], f32[4096,4096]) collective-permute-start(y), PERMUTE
+  px = f32[4096,4096] collective-permute-done(p)
+  qy = f32[4096,4096] collective-permute-done(q)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT t = (f32[4096,4096], f32[4096,4096], s32[]) tuple(px, qy, j)
+}
+
+condition {
+  s = (f32[4096,4096], f32[4096,4096], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=2
+  n = s32[] constant(4)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+
+ENTRY main {
+  x = f32[4096,4096] parameter(0)
+  y = f32[4096,4096] parameter(1)
+  zero = s32[] constant(0)
+  t = (f32[4096,4096], f32[4096,4096], s32[]) tuple(x, y, zero)
+  s = (f32[4096,4096], f32[4096,4096]) collective-permute-start(x), PERMUTE
+  l = (f32[4096,4096], f32[4096,4096], s32[]) while(t), condition=condition, body=body, control-predecessors={s}
+  d = f32[4096,4096] collective-permute-done(s), control-predecessors={l}
+  ROOT r = ((f32[4096,4096], f32[4096,4096], s32[]), f32[4096,4096]) tuple(l, d)
+}
+""".replace("PERMUTE", PERMUTE)
+
+
+def test_a_callee_leaves_room_for_what_must_be_in_flight_across_it() -> None:
+    program = from_text(ACROSS)
+    body = next(c for c, graph in program.graphs.items() if graph.name == "body")
+    for scheduler in ("bottom-up", "top-down", "memory"):
+        for budget, inside in ((3, 2), (2, 1)):
+            runs = simulate_computations(program, scheduled(program, scheduler, budget))
+            assert runs[body].in_flight <= inside
+            assert list(runs.values())[-1].in_flight <= budget
+        with pytest.raises(Infeasible, match="the smallest budget that an order fits is 2"):
+            scheduled(program, scheduler, 1)
+
+
+def test_an_order_is_never_worse_than_the_compilers() -> None:
+    path = DATA.parent / "tpu-compiler" / "we_v4-4x4x4_2d_8x8_d8192_L2_scan_default.schedule.txt.gz"
+    predicted = read_scheduled_module(gzip.decompress(path.read_bytes()).decode(), path.name)
+    program = price(predicted, machine_for(predicted.module, load_chip("tpu-v4")))
+    runs = {
+        name: simulate_computations(
+            program, schedule_program(program, parse_scheduler(name), Budget(4), sharing=False), ALONE
+        )
+        for name in ("as-loaded", "bottom-up", "top-down")
+    }
+    for computation in program.graphs:
+        ours = min(runs[name][computation].makespan for name in ("bottom-up", "top-down"))
+        assert ours <= runs["as-loaded"][computation].makespan, program.graphs[computation].name
