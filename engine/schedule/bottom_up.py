@@ -28,19 +28,20 @@ _NARROWEST = 4
 
 @dataclass(frozen=True)
 class BottomUp:
-    """Places instructions from the end backwards by the priority list of `engine.schedule.rules`.
+    """Places instructions from the end backwards, by a list of rules of which the first that differs decides.
 
     A done is placed as soon as it can be, its start once its transfer is hidden; what is ready goes before what would
-    stall. With a memory cap, the memory rules keep clear of it, and what would break it is not placed.
+    stall. With a memory cap, the memory rules keep clear of it, and what would break it is not placed. The list is
+    `engine.schedule.rules`.
     """
 
     name: ClassVar[str] = "bottom-up"
     forward: bool = True
     """Whether a pass from the beginning then moves starts earlier where that hides more."""
     aggressive: bool = False
-    """Also rules 16 to 19 and 23, which XLA turns on for GPUs."""
+    """Also rules 16, 18, 19 and 23, which XLA turns on for GPUs."""
     depth_over_stall: bool = False
-    """With `aggressive`: a start that waits for no transfer gives way even to stalling."""
+    """With `aggressive`: rule 13 instead of 16; a start that waits for no transfer gives way even to stalling."""
     release_starts: bool = False
     """Rule 12: a permute's start goes first once its transfer is hidden."""
     late_starts: bool = False
@@ -63,7 +64,7 @@ class BottomUp:
         orders = [order]
         for total in range(1, min(instance.limit[TOTAL], _NARROWEST)):
             control.step(0.7, f"scheduling {problem.graph.name} bottom-up with {total} in flight")
-            narrow = Instance.of(replace(problem, budget=replace(problem.budget, total=total)))
+            narrow = instance.within(replace(problem.budget, total=total))
             if fits_budget(narrow, np.array(safe, np.int64)):
                 orders.append(self._order(narrow, safe))
         return min(orders, key=lambda found: simulated(found.nodes))

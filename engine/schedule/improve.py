@@ -24,6 +24,8 @@ from engine.schedule.top_down import TopDown
 
 _ROUNDS = 4
 """Searches from the best order so far, each cooling down anew."""
+_JUDGED = 4
+"""How many orders the simulator is asked about in the end."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Improve:
             annealing.run(window.second(0.3), bound)
             best = annealing.best
         found = Order(np.array(best, np.int64), _decisions(start, best))
-        return _fastest(problem, [*starts, found])
+        return _fastest(problem, [found, *starts], loads)
 
     def _starts(self, problem: Problem, instance: Instance, control: Control) -> Iterator[Order]:
         """Orders of the other schedulers, and what forward passes make of them."""
@@ -114,13 +116,12 @@ def _score(instance: Instance, order: Order, loads: Loads | None) -> int:
     return makespan(instance, nodes) if loads is None else shared_makespan(instance, nodes, loads)
 
 
-def _fastest(problem: Problem, orders: list[Order]) -> Order:
-    """The fastest order in the simulator; the last of equal ones."""
+def _fastest(problem: Problem, orders: list[Order], loads: Loads | None) -> Order:
+    """The fastest order in the simulator, of those that the estimate finds fastest; the first of equal ones."""
+    instance = Instance.of(problem)
+    best = sorted(orders, key=lambda order: _score(instance, order, loads))[:_JUDGED]
     simulated = problem.simulated
-    if simulated is None:
-        instance = Instance.of(problem)
-        return min(reversed(orders), key=lambda order: makespan(instance, order.nodes.tolist()))
-    return min(reversed(orders), key=lambda order: simulated(order.nodes))
+    return best[0] if simulated is None else min(best, key=lambda order: simulated(order.nodes))
 
 
 def _decisions(start: Order, order: list[int]) -> Decisions | None:

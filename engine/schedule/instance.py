@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from engine.chips.budget import Kind
+from engine.chips.budget import Budget, Kind
 from engine.ir.graph import Csr, Ints
 from engine.schedule.problem import Problem
 
@@ -66,6 +66,11 @@ class Instance:
             limit=limits(problem),
             held={int(n): [*problem.held[n].tolist(), int(totals[n])] for n in holders},
         )
+
+    def within(self, budget: Budget) -> Instance:
+        """The same with another budget."""
+        problem = replace(self.problem, budget=budget)
+        return replace(self, problem=problem, limit=limits(problem))
 
     @cached_property
     def parameters(self) -> list[int]:
