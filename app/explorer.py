@@ -25,7 +25,7 @@ from app.trials import Trials
 from engine import worker
 from engine.session import edits, files
 from engine.session.lookup import lookup
-from engine.session.session import TRANSIENT, Entry, Session
+from engine.session.session import TRANSIENT, Check, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
@@ -225,6 +225,29 @@ class Explorer(QObject):
     def try_all(self) -> None:
         self.window.show_pane("Compare")
         self.compare.try_all()
+
+    def verify(self) -> None:
+        """Run the active variant and the module as loaded on CPU devices, and compare their numbers."""
+        session, module = self.store.state, self.documents.module
+        entry, variant = session.active_entry, session.active_variant
+        if entry is None or variant is None or module is None:
+            return
+
+        def checked(check: Check) -> None:
+            self.store.settle(entries=edits.checked(self.store.state, entry.key, variant, check).entries)
+            verdict = "could not be run" if check.failed else "numbers equal" if check.equal else "NUMBERS DIFFER"
+            self._said(f"{entry.key}: {verdict}; the log says more")
+
+        devices = module.header.devices
+        self.job_list.start(
+            f"verifying {entry.key} on {devices} CPU devices",
+            "app.work:verify_plan",
+            module,
+            variant.program.module,
+            done=lambda found: checked(Check(*found)),
+            failed=lambda error: checked(Check(equal=False, text=str(error), failed=True)),
+            say=lambda found: str(found[1]),
+        )
 
     def duplicate(self) -> None:
         entry = self.store.state.active_entry

@@ -36,6 +36,7 @@ class _Job:
     deadline: float | None
     done: Callable[[Any], None]
     failed: Callable[[LapstrakeError], None]
+    say: Callable[[Any], str]
     state: str = "running"
     error: str = ""
     progress: tuple[float, str] = (0.0, "waiting for its turn")
@@ -97,14 +98,16 @@ class Jobs(QObject):
         entry: str = "",
         deadline: float | None = None,
         after: int = 0,
+        say: Callable[[Any], str] = lambda value: "",
     ) -> int:
         """Run ``module:function`` in a worker; `done` gets its result, `failed` its error or a Cancelled.
 
+        `say` puts a result into words for the log.
         `after` is an earlier part of the same work: if it ended well, it leaves the log to this one. Returns the job's
         number.
         """
         self._jobs = [job for job in self._jobs if job.number != after or job.state != "done"]
-        job = _Job(self._next, title, target, args, entry, deadline, done, failed)
+        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say)
         self._next += 1
         self._jobs.append(job)
         del self._jobs[:-_KEPT]
@@ -180,6 +183,7 @@ class Jobs(QObject):
         else:
             job.seconds = time.monotonic() - job.begun
             job.state = "done"
+            job.progress = (1.0, job.say(value))
             job.done(value)
         self._fill()
         if not self._running():

@@ -43,6 +43,14 @@ def measure(
     return tuple(found)
 
 
+def verify_plan(module: Module, transformed: Module, *, control: Control) -> tuple[bool, str]:
+    """Whether both modules compute the same on CPU devices, and the sentence about it."""
+    from engine.execute.verifying import verify  # late: only this job needs devices
+
+    found = verify(module, transformed, control=control)
+    return found.equal, str(found)
+
+
 def print_text(module: Module, beside: Module | None, *, control: Control) -> Printed:
     """HLO text of a module, aligned with that of another one if given."""
     from engine.hlo.printing import print_here  # late: only this job needs XLA's printer

@@ -233,6 +233,15 @@ PLAN = (
 
 RUN = (
     Action(
+        "verify",
+        "Verify the numbers",
+        "Run",
+        lambda e: e.verify(),
+        ("Ctrl+Shift+V",),
+        enabled=opened,
+        tip="Run the active variant and the module as loaded on CPU devices, and compare what they compute",
+    ),
+    Action(
         "try-all",
         "Try all combinations",
         "Run",

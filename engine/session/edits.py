@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from engine import options
 from engine.session.plan import MachineSpec, Plan
-from engine.session.session import Entry, Mark, Selection, Session
+from engine.session.session import Check, Entry, Mark, Selection, Session
 from engine.session.variant import Variant
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -92,7 +92,13 @@ def arrived(session: Session, key: str, variant: Variant) -> Session:
     entry = session.entry(key)
     if entry is None or (entry.plan, entry.machine) != (variant.plan, variant.machine):
         return session
-    return _changed(session, key, variant=variant, error="")
+    return _changed(session, key, variant=variant, error="", check=None)
+
+
+def checked(session: Session, key: str, variant: Variant, check: Check) -> Session:
+    """What came of running a variant, unless the entry shows another one by now."""
+    entry = session.entry(key)
+    return session if entry is None or entry.variant is not variant else _changed(session, key, check=check)
 
 
 def failed(session: Session, key: str, error: str) -> Session:

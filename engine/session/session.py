@@ -13,6 +13,16 @@ TRANSIENT = frozenset({"selection", "reading", "problem"})
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """What came of running a variant and the module as loaded on devices, number against number."""
+
+    equal: bool
+    text: str
+    """In a sentence, with the worst error and its tolerance; why it could not be run where `failed`."""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A variant's place in the stack: what was asked for, and what came of it as far as it is known."""
 
@@ -27,6 +37,8 @@ class Entry:
     error: str = ""
     """Why the present plan has no result."""
     collapsed: bool = False
+    check: Check | None = None
+    """Of `variant`; None where it was not run."""
 
     @property
     def stale(self) -> bool:

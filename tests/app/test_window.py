@@ -23,7 +23,7 @@ from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.session import edits, files
 from engine.session.plan import MachineSpec, Plan
-from engine.session.session import Session
+from engine.session.session import Check, Session
 from engine.session.store import Store
 from views.palette import CommandPalette
 from views.theme import DARK
@@ -121,6 +121,22 @@ def test_a_plan_that_cannot_be_made_fails_in_its_place(qtbot: QtBot, explorer: E
     mended = explorer.store.state.active_entry
     assert mended is not None
     assert not mended.error
+
+
+def test_the_numbers_of_a_variant_can_be_verified(qtbot: QtBot, explorer: Explorer) -> None:
+    open_sample(qtbot, explorer)
+    explorer.perform("verify")
+
+    def check() -> Check | None:
+        entry = explorer.store.state.active_entry
+        return entry.check if entry is not None else None
+
+    qtbot.waitUntil(lambda: check() is not None, timeout=LONG)
+    found = check()
+    assert found is not None
+    assert found.equal, found.text
+    assert "4 cpu devices" in explorer.jobs()[0].message
+    assert "Numbers" in explorer.window.inspector.above.text()
 
 
 def test_dropping_a_file_opens_it(qtbot: QtBot, explorer: Explorer) -> None:

@@ -235,8 +235,9 @@ def _about_variant(session: Session) -> str:
         ("FLOPS used", f"{metrics.flops_utilization:.0%}"),
         ("times from", SOURCES[variant.source]),
     ]
+    check = _section("Numbers", f"<p style='margin:0'>{escape(entry.check.text)}</p>") if entry.check else ""
     facts = session.facts
     notes = (*(facts.notes if facts is not None else ()), *variant.notes)
     listed = "".join(f"<p style='margin:0 0 4px 0'>{escape(note)}</p>" for note in dict.fromkeys(notes))
     title = f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {escape(entry.title)}</b></p>"
-    return title + _table(rows, "gray") + _section("Assumed", listed)
+    return title + _table(rows, "gray") + check + _section("Assumed", listed)

@@ -72,7 +72,8 @@ class JobLog(QWidget):
     def _show(self, row: int, job: JobState) -> None:
         seconds = f"{job.seconds:.1f} s" if job.seconds >= 0.05 else ""
         running = job.state == "running"
-        state = "" if running else job.error or job.state
+        said = job.message if job.state == "done" else ""
+        state = "" if running else job.error or said or job.state
         for column, text in ((0, job.title), (1, state), (2, seconds)):
             item = self.table.item(row, column)
             if item is None:

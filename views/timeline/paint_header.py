@@ -109,7 +109,8 @@ def _paint_title(painter: QPainter, scene: Scene, entry: Entry, top: float, righ
     if state:
         left += metrics.horizontalAdvance(title) + 3 * GRID
         painter.setFont(scene.small)
-        painter.setPen(colour(theme.error if entry.error else theme.muted))
+        wrong = entry.error or (entry.check is not None and not entry.check.equal and not entry.check.failed)
+        painter.setPen(colour(theme.error if wrong else theme.muted))
         text = scene.small_metrics.elidedText(state, Qt.TextElideMode.ElideRight, int(max(0.0, right - left - GRID)))
         painter.drawText(QRectF(left, top, max(0.0, right - left), HEADER), Qt.AlignmentFlag.AlignVCenter, text)
 
@@ -122,7 +123,14 @@ def state_text(scene: Scene, entry: Entry) -> str:
         return f"⟳ {scene.running[entry.key]}"
     if entry.pending:
         return "⟳ waiting" if entry.variant is None else "⟳ out of date"
-    return SOURCES[entry.variant.source] if entry.variant is not None else ""
+    if entry.variant is None:
+        return ""
+    source = SOURCES[entry.variant.source]
+    if entry.check is None:
+        return source
+    if entry.check.failed:
+        return f"{source} · not run"
+    return f"{source} · {'✓ equal' if entry.check.equal else '✗ NOT EQUAL'}"
 
 
 def _paint_figures(painter: QPainter, scene: Scene, entry: Entry, top: float) -> float:
@@ -134,7 +142,7 @@ def _paint_figures(painter: QPainter, scene: Scene, entry: Entry, top: float) ->
         painter.setOpacity(0.5)
     for figure in reversed(figures):
         left = right - figure.width
-        if left < 70 * GRID:
+        if left < 84 * GRID:
             break
         place = QRectF(left, top, figure.width - 2 * GRID, HEADER)
         strong = figure.role in ("strong", "gain", "loss")
