@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Graph
@@ -49,8 +48,7 @@ class Carried:
     """Done → (loop, element of the loop's result that it waits for)."""
 
 
-_NONE: Mapping[int, int] = MappingProxyType({})
-NOTHING = Carried(_NONE, _NONE, MappingProxyType({}), MappingProxyType({}))
+NOTHING = Carried({}, {}, {}, {})
 
 
 def carried_of(module: Module, graph: Graph) -> Carried:
@@ -69,7 +67,7 @@ def carried_of(module: Module, graph: Graph) -> Carried:
     def elements(tuple_: HloInstructionProto) -> Mapping[int, int]:
         """Lone starts that are elements of a tuple, with their place in it."""
         if tuple_.opcode != "tuple":
-            return _NONE
+            return {}
         places = ((number[operand], place) for place, operand in enumerate(tuple_.operand_ids))
         return {node: place for node, place in places if node in starts}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -79,7 +78,7 @@ def execute(plan: Plan, loads: Loads, flights: Sequence[Flight] = ()) -> tuple[C
         end=_column(end),
         depart=_column(depart),
         arrive=_freeze(arrive),
-        calls=MappingProxyType(calls),
+        calls=calls,
         totals=totals.plus(own),
         flights=tuple(flight for flight in network.flights() if flight.owner >= 0),
         carried=carried,

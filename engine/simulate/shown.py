@@ -42,6 +42,10 @@ class Shown:
             return np.arange(first, first + stretch.count, dtype=np.int64)
         return np.array([k for k in self._few(loop, call) if first <= k < first + stretch.count], dtype=np.int64)
 
+    def _number(self, loop: int, call: Call, first: int, stretch: Stretch) -> int:
+        """How many iterations of a stretch are shown, without listing them: there may be billions."""
+        return stretch.count if loop not in self._folded else len(self.iterations(loop, call, first, stretch))
+
     def _few(self, loop: int, call: Call) -> list[int]:
         some = {0, 1, call.trips - 1, call.trips} | self._expand.get(loop, set())
         return sorted(k for k in some if 0 <= k <= call.trips)
@@ -71,5 +75,5 @@ class Shown:
     def _shown_stretches(self, loop: int, call: Call) -> Iterable[tuple[int, Stretch]]:
         first = 0
         for stretch in call.stretches:
-            yield len(self.iterations(loop, call, first, stretch)), stretch
+            yield self._number(loop, call, first, stretch), stretch
             first += stretch.count

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from engine.control import QUIET, Control
 from engine.cost.program import Program
@@ -81,4 +80,4 @@ def simulate_computations(
     for position, computation in enumerate(program.graphs):
         control.step(position / len(program.graphs), f"simulating {program.graphs[computation].name}")
         runs[computation] = simulate_computation(program, computation, schedule.orders[computation], runs, options)
-    return MappingProxyType(runs)
+    return runs

@@ -20,7 +20,7 @@ from engine.schedule.problem import Order, Schedule
 from engine.simulate.bounds import bounds
 from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import Simulation, SimulationOptions, simulate
-from engine.simulate.synthetic import draw_program
+from engine.simulate.synthetic import Sketch, assemble, draw_program
 from engine.timeline.timeline import Category, LaneKind, Timeline
 
 _EMPTY = Module(HloModuleProto(name="none"), Header(num_partitions=8))
@@ -145,6 +145,22 @@ def test_the_same_again_gives_the_same(random_: random.Random, chip: str) -> Non
 
 def same(one: Simulation, two: Simulation) -> bool:
     return one.metrics == two.metrics and rows_of(one.timeline) == rows_of(two.timeline)
+
+
+@given(st.permutations(range(6)), st.permutations(range(6)))
+@settings(max_examples=30)
+def test_the_order_of_independent_equals_does_not_matter(starts: list[int], dones: list[int]) -> None:
+    machine = _MACHINES["tpu-v4"]
+    sketch = Sketch()
+    load = {0: int(machine.links[0].rate.usable * 10e-6)}
+    begun = [sketch.start(10_000_000, loads=load) for _ in range(6)]
+    sketch.compute(25_000_000)
+    over = [sketch.done(start) for start in begun]
+    program = assemble([sketch], machine)
+    order = [*(begun[k] for k in starts), 6, *(over[k] for k in dones)]
+    schedule = Schedule("any", Budget(), {0: Order(np.array(order, dtype=np.int64))})
+    usual = Schedule("any", Budget(), {0: Order(np.arange(13, dtype=np.int64))})
+    assert simulate(program, schedule).metrics == simulate(program, usual).metrics
 
 
 @pytest.mark.parametrize("trips", [0, 1, 2, 7, 1000])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -162,6 +164,12 @@ def test_a_loop_is_simulated_once_and_counts_every_time(machine: Machine) -> Non
     assert last.tolist() == [999_999 * 3 * US]
 
 
+def test_a_loop_of_billions_of_trips_takes_no_memory(machine: Machine) -> None:
+    simulation = run(loop_program(machine, 1 << 33))
+    assert simulation.metrics.makespan == (1 << 33) * 3 * US
+    assert len(simulation.timeline) < 20
+
+
 def test_any_iteration_can_be_shown(machine: Machine) -> None:
     program = loop_program(machine, 1_000_000)
     loop = next(iter(program.trips))
@@ -259,3 +267,10 @@ def test_utilisation_is_of_the_peak_for_the_type_that_is_multiplied(machine: Mac
     simulation = run(assemble([sketch], machine))
     assert simulation.metrics.flops_utilization == pytest.approx(0.5)
     assert simulation.timeline.category.tolist() == [Category.EINSUM]
+
+
+def test_a_simulation_travels_between_processes(machine: Machine) -> None:
+    simulation = run(loop_program(machine, 3, outer=1))
+    again = pickle.loads(pickle.dumps(simulation))
+    assert again.metrics == simulation.metrics
+    assert again.runs[2].totals == simulation.runs[2].totals
