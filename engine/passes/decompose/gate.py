@@ -78,10 +78,6 @@ class Pricing:
             case _:
                 return self.shard_bytes(site.scatter)
 
-    def rebuild(self, site: GatherSite) -> int:
-        """Time of putting the gathered array together from its shards, which a loop does when others read it."""
-        return site.groups.size * self._memory(2 * self.shard_bytes(site))
-
     # --- inside --------------------------------------------------------------------------------------------------
 
     def _gather(self, site: GatherSite, variant: Variant, comm: int) -> GateTerms:
@@ -151,7 +147,7 @@ class Pricing:
         return 2 * ring_time(self._machine, lists, shard // 2, steps, both).time
 
     def _hops(self, groups: Groups, shard: int, hops: int) -> int:
-        return ring_time(self._machine, device_lists(groups, self._header), shard, hops, False).time  # noqa: FBT003
+        return ring_time(self._machine, device_lists(groups, self._header), shard, hops, both=False).time
 
     def _partials(self, use: EinsumUse, plan: GatherPlan | ScatterPlan, size: int) -> int:
         """How much longer the partial einsums of a plan take than the whole one; 0 where they are faster."""
