@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from engine.hlo import hlo_pb2
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, LiteralProto
@@ -53,12 +54,13 @@ class _Value:
 
 def trips_of(module: Module) -> tuple[Mapping[int, int], tuple[str, ...]]:
     """Trip counts of every `while` of the module by instruction id, and a note for each that had to be assumed."""
+    reader = _Reader(module)
     counts, notes = {}, []
     for computation in module.proto.computations:
         for instruction in computation.instructions:
             if instruction.opcode != "while":
                 continue
-            trips = trip_count(module, instruction)
+            trips = _trip_count(reader, instruction)
             counts[instruction.id] = trips.count
             if trips.note is not None:
                 notes.append(trips.note)
@@ -67,10 +69,14 @@ def trips_of(module: Module) -> tuple[Mapping[int, int], tuple[str, ...]]:
 
 def trip_count(module: Module, loop: HloInstructionProto) -> Trips:
     """How often the body of the while `loop` runs; 1 with a note when it cannot be told."""
+    return _trip_count(_Reader(module), loop)
+
+
+def _trip_count(reader: _Reader, loop: HloInstructionProto) -> Trips:
     annotated = _annotated(loop)
     if annotated is not None:
         return Trips(annotated)
-    counted = _from_condition(module, loop)
+    counted = _from_condition(reader, loop)
     if counted is not None:
         return Trips(counted)
     return Trips(1, f"The trip count of {loop.name} is not known (neither annotated nor a counted loop): 1 is assumed.")
@@ -88,7 +94,7 @@ def _annotated(loop: HloInstructionProto) -> int | None:
     return max(count, 0)
 
 
-def _from_condition(module: Module, loop: HloInstructionProto) -> int | None:
+def _from_condition(reader: _Reader, loop: HloInstructionProto) -> int | None:
     """The loop is ``for (i = start; i < limit; i += step)`` in constants; None when it is anything else.
 
     Limit and operands may themselves be sums of carried scalars, and sit inside fusions: TPU compilers leave counters
@@ -96,10 +102,9 @@ def _from_condition(module: Module, loop: HloInstructionProto) -> int | None:
     """
     if len(loop.called_computation_ids) != 2 or len(loop.operand_ids) != 1:
         return None
-    body, condition = (module.computations.get(id_) for id_ in loop.called_computation_ids)
+    body, condition = (reader.module.computations.get(id_) for id_ in loop.called_computation_ids)
     if body is None or condition is None:
         return None
-    reader = _Reader(module)
     found = reader.behind(reader.root(condition))
     comparison = found.frame.instructions.get(found.id)
     if comparison is None or comparison.opcode != "compare" or len(comparison.operand_ids) != 2:
@@ -107,16 +112,14 @@ def _from_condition(module: Module, loop: HloInstructionProto) -> int | None:
     left, right = (reader.linear(_Value(found.frame, operand)) for operand in comparison.operand_ids)
     if left is None or right is None:
         return None
-    caller = module.computations[module.computation_of[loop.id]]
-    initial = _Value(_Frame(_by_id(caller)), loop.operand_ids[0])
     gap, step = 0, 0
     for side, sign in ((left, 1), (right, -1)):
         gap += sign * side.constant
         for path, coefficient in side.terms:
-            start, after = reader.linear(initial, path), reader.linear(reader.root(body), path)
-            if start is None or start.terms or after is None or after.terms != ((path, 1),):
+            start, after = reader.initial(loop, path), reader.linear(reader.root(body), path)
+            if start is None or after is None or after.terms != ((path, 1),):
                 return None
-            gap += sign * coefficient * start.constant
+            gap += sign * coefficient * start
             step += sign * coefficient * after.constant
     return _count(gap, step, comparison.comparison_direction)
 
@@ -152,10 +155,40 @@ class _Reader:
     """Reads integer scalars as linear expressions, through tuples, copies, fusions and calls."""
 
     def __init__(self, module: Module) -> None:
-        self._module = module
+        self.module = module
 
     def root(self, computation: HloComputationProto) -> _Value:
         return _Value(_Frame(_by_id(computation)), computation.root_id)
+
+    def initial(self, loop: HloInstructionProto, path: _Path, depth: int = 0) -> int | None:
+        """Element `path` of what a while starts with; what an outer loop only hands through is looked up before it."""
+        where = self.module.computation_of[loop.id]
+        value = _Value(_Frame(_by_id(self.module.computations[where])), loop.operand_ids[0])
+        found = self.linear(value, path)
+        if found is None or depth > _DEEPEST:
+            return None
+        total = found.constant
+        for outer_path, coefficient in found.terms:
+            outer = self._loop_around.get(where)
+            if outer is None:
+                return None
+            body = self.module.computations[outer.called_computation_ids[0]]
+            if self.linear(self.root(body), outer_path) != _Linear(((outer_path, 1),), 0):
+                return None  # the outer loop changes it
+            start = self.initial(outer, outer_path, depth + 1)
+            if start is None:
+                return None
+            total += coefficient * start
+        return total
+
+    @cached_property
+    def _loop_around(self) -> Mapping[int, HloInstructionProto]:
+        """Body of a while → the while, where only one has it."""
+        found: dict[int, list[HloInstructionProto]] = {}
+        for instruction in self.module.instructions.values():
+            if instruction.opcode == "while" and len(instruction.called_computation_ids) == 2:
+                found.setdefault(instruction.called_computation_ids[0], []).append(instruction)
+        return {body: loops[0] for body, loops in found.items() if len(loops) == 1}
 
     def behind(self, value: _Value) -> _Value:
         """The value without copies, bitcasts, converts, barriers, fusions and calls around it."""
@@ -199,7 +232,7 @@ class _Reader:
         return self.linear(frame.arguments[number], path, depth + 1) if number < len(frame.arguments) else None
 
     def _inside(self, frame: _Frame, call: HloInstructionProto) -> _Value:
-        callee = self._module.computations[call.called_computation_ids[0]]
+        callee = self.module.computations[call.called_computation_ids[0]]
         arguments = tuple(_Value(frame, operand) for operand in call.operand_ids)
         return _Value(_Frame(_by_id(callee), arguments), callee.root_id)
 

@@ -157,6 +157,59 @@ ENTRY main {
     assert count(made) == Trips(3)
 
 
+NESTED = """HloModule m
+inner_body {
+  s = (s32[], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT t = (s32[], s32[]) tuple(next, n)
+}
+inner_condition {
+  s = (s32[], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+outer_body {
+  s = (s32[], s32[], s32[]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  z = s32[] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  next = s32[] add(k, one)
+  start = (s32[], s32[]) tuple(z, n)
+  inner = (s32[], s32[]) while(start), condition=inner_condition, body=inner_body
+  ROOT t = (s32[], s32[], s32[]) tuple(next, n, z)
+}
+outer_condition {
+  s = (s32[], s32[], s32[]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)
+  ROOT c = pred[] compare(k, three), direction=LT
+}
+ENTRY main {
+  zero = s32[] constant(0)
+  two = s32[] constant(2)
+  nine = s32[] constant(9)
+  start = (s32[], s32[], s32[]) tuple(zero, nine, two)
+  ROOT outer = (s32[], s32[], s32[]) while(start), condition=outer_condition, body=outer_body
+}
+"""
+
+
+def test_limits_handed_through_an_outer_loop_are_found() -> None:
+    made = read_here(NESTED.encode())
+    assert trip_count(made, made.by_name["outer"]) == Trips(3)
+    assert trip_count(made, made.by_name["inner"]) == Trips(7)
+
+
+def test_limits_that_an_outer_loop_changes_are_not() -> None:
+    made = read_here(NESTED.replace("tuple(next, n, z)", "tuple(next, next, z)").encode())
+    assert trip_count(made, made.by_name["inner"]).note is not None
+
+
 def test_damaged_loops_do_not_raise() -> None:
     made = loop()
     proto = HloModuleProto()
