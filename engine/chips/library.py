@@ -6,9 +6,8 @@ import difflib
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 
-from engine.chips.budget import Budget, Kind
+from engine.chips.budget import KIND_NAMES, Budget
 from engine.chips.chip import Chip, DomainLinks, Exclusive, Rate, TorusLinks, Units, Wrap
 from engine.chips.figures import Figures
 from engine.errors import InputError, UsageError
@@ -17,18 +16,6 @@ _UNLIMITED = 1e12
 _HOST = 16.0
 """Gigabytes per second to the host where a file does not say: PCIe of the third generation."""
 _SHIPPED = files("engine.chips") / "data"
-
-_KINDS = MappingProxyType(
-    {
-        "permute": Kind.PERMUTE,
-        "gather": Kind.ALL_GATHER,
-        "scatter": Kind.REDUCE_SCATTER,
-        "reduce": Kind.ALL_REDUCE,
-        "all-to-all": Kind.ALL_TO_ALL,
-        "copy": Kind.COPY,
-        "other": Kind.OTHER,
-    }
-)
 
 
 def chips() -> tuple[str, ...]:
@@ -97,10 +84,10 @@ def _one_of(value: str, choices: tuple[str, ...], where: str) -> str:
 
 
 def _budget(table: Figures) -> Budget:
-    limits = {key: int(table.positive(key)) for key in table if key == "total" or key in _KINDS}
+    limits = {key: int(table.positive(key)) for key in table if key == "total" or key in KIND_NAMES}
     table.finish()
     total = limits.pop("total", None)
-    return Budget(total, tuple(sorted((_KINDS[key], limit) for key, limit in limits.items())))
+    return Budget(total, tuple(sorted((KIND_NAMES[key], limit) for key, limit in limits.items())))
 
 
 def _rate(table: Figures, prefix: str = "") -> Rate:
