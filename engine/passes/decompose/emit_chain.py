@@ -8,7 +8,7 @@ written into one array in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -34,12 +34,20 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Piece:
-    """A shard, or half of one, at any stage of the chain."""
+    """A shard, or half of one."""
 
     value: Instruction
     slot: Slot
     """Which shard it is; the stream is the lane."""
     pace: Pace | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Bundle:
+    """What some pieces have become before the second einsum, one after the other along the blocked dimension."""
+
+    value: Instruction
+    pieces: tuple[_Piece, ...]
 
 
 def emit_chain(editor: Editor, ring: Ring, site: ChainSite, variant: Variant) -> None:
@@ -77,7 +85,8 @@ class _Chain:
         """Offset 1, 2, … N-1 one after the other, the own shard last; lane 1 goes the other way round."""
         builder, size, at_once = self.builder, self.ring.size, self.variant.turns
         own = self._split(self.shard)
-        kept = self._first(builder, [_Piece(value, Slot(k, 0)) for k, value in enumerate(own)])
+        mine = [_Piece(value, Slot(k, 0)) for k, value in enumerate(own)]
+        kept = self._first(builder, mine)
         buffers = [self.ring.shift(builder, value, way) for value, way in zip(own, self.ways, strict=True)]
         chains: list[Instruction] = []
         offset, period = 1, self.variant.unroll
@@ -93,7 +102,7 @@ class _Chain:
             buffers, chains = self._turns(builder, slots, None, buffers, chains, last=offset + turns == size)
             offset += turns
         arrived = [self.ring.shift(self.end, chain, way) for chain, way in zip(chains, self.ways, strict=True)]
-        partials = self._second(builder, kept)
+        partials = self._second(builder, kept, mine)
         done = [self.end.add(a, p) for a, p in zip(arrived, partials, strict=True)]
         return self._finished(self.end.concatenate(done, self.scatter.dim))
 
@@ -102,7 +111,7 @@ class _Chain:
         builder, ring, variant = self.builder, self.ring, self.variant
         plan = variant.gather_plan(ring.size)
         buffers = [ring.shift(builder, self.shard, hops) for hops in plan.entries]
-        there: dict[int, _Piece] = {}
+        there: list[_Bundle] = []
         waiting: list[_Piece] = []
         for number, slots in enumerate(plan.steps):
             waiting += [_Piece(buffers[s.stream], Slot(0, s.offset)) for s in slots]
@@ -110,13 +119,14 @@ class _Chain:
                 for slot in slots:
                     buffers[slot.stream] = ring.shift(builder, buffers[slot.stream], plan.hops[slot.stream])
             if len(waiting) >= variant.shards or number + 1 == len(plan.steps):
-                there.update({p.slot.offset % ring.size: p for p in self._first(builder, waiting)})
+                there += self._first(builder, waiting)
                 waiting = []
+        held = {p.slot.offset % ring.size: p for bundle in there for p in bundle.pieces}
         scatter = variant.scatter_plan(ring.size)
         chains: list[Instruction | None] = [None] * len(scatter.hops)
         for together in _grouped(scatter.steps, max(1, variant.seconds // 2)):
             wanted = [slot for slots in together for slot in slots]
-            partials = self._second(builder, [there[slot.offset % ring.size] for slot in wanted])
+            partials = self._second(builder, there, [held[slot.offset % ring.size] for slot in wanted])
             for slot, partial in zip(wanted, partials, strict=True):
                 chain = chains[slot.stream]
                 if chain is not None:
@@ -167,7 +177,7 @@ class _Chain:
                 pieces.append(_Piece(at[slot.stream], slot, own_pace))
             if not last or number + 1 < len(turns):
                 at = [self.ring.shift(builder, value, way) for value, way in zip(at, self.ways, strict=True)]
-        for partials in _grouped(self._second(builder, self._first(builder, pieces)), self.lanes):
+        for partials in _grouped(self._second(builder, self._first(builder, pieces), pieces), self.lanes):
             if sums:
                 arrived = [self.ring.shift(end, chain, way) for chain, way in zip(sums, self.ways, strict=True)]
                 partials = [end.add(a, p) for a, p in zip(arrived, partials, strict=True)]
@@ -176,83 +186,103 @@ class _Chain:
 
     # --- the two einsums and what is between them ----------------------------------------------------------------
 
-    def _first(self, builder: Builder, pieces: Sequence[_Piece]) -> list[_Piece]:
-        """First einsums and middle on some shards; einsums take as many at once as the variant says."""
-        results: list[dict[int, Instruction]] = [{} for _ in pieces]
+    def _first(self, builder: Builder, pieces: Sequence[_Piece]) -> list[_Bundle]:
+        """First einsums and middle; as many pieces at once as the variant says, and together from there on."""
+        return [self._bundle(builder, tuple(group)) for group in _grouped(pieces, self.variant.shards)]
+
+    def _bundle(self, builder: Builder, pieces: tuple[_Piece, ...]) -> _Bundle:
+        done: dict[int, Instruction] = {}
         for use in self.site.gather.uses:
             original = self.editor.instruction(use.instruction)
             maker = builder.working_for(original)
-            steps = self._cut(use.steps)
-            blocks = [replace(p, value=redo_path(maker, steps, p.value)) for p in pieces]
-            for group in _grouped(range(len(pieces)), self.variant.shards):
-                products = self._einsum(maker, use, [blocks[k] for k in group])
-                for k, product in zip(group, products, strict=True):
-                    results[k][original.id] = product
-        return [self._middle(builder, p, done) for p, done in zip(pieces, results, strict=True)]
-
-    def _second(self, builder: Builder, pieces: Sequence[_Piece]) -> list[Instruction]:
-        """The partial results of some shards, in the type in which they are added up."""
-        use = self.scatter.use
-        maker = builder.working_for(self.second)
-        partials: list[Instruction] = []
-        for group in _grouped(pieces, self.variant.seconds):
-            partials += self._einsum(maker, use, group)
-        steps = self._cut(use.steps)
-        return [maker.convert(redo_path(maker, steps, partial), self.summed) for partial in partials]
-
-    def _einsum(self, builder: Builder, use: EinsumUse, pieces: Sequence[_Piece]) -> list[Instruction]:
-        """One einsum over all pieces; its result cut into theirs."""
-        original = builder.source
-        operands = list(self.editor.operands(original.id))
-        einsum: Einsum = read_einsum(original, operands[0].shape, operands[1].shape)
-        if use.other_dim is not None:
-            other = operands[1 - use.side]
-            block = other.shape.dimensions[use.other_dim] // self.ring.size
-            parts = [self._block_of(builder, other, use.other_dim, block, piece) for piece in pieces]
-            operands[1 - use.side] = builder.concatenate(parts, use.other_dim)
-        operands[use.side] = builder.concatenate([p.value for p in pieces], use.dim)
-        product = partial_einsum(builder, original, einsum, (operands[0], operands[1]), self._result_type(original))
-        dim, start, cut = use.output_dim, 0, []
-        assert dim is not None
-        for piece in pieces:
-            stop = start + piece.value.shape.dimensions[use.dim]
-            cut.append(builder.slice(product, dim, start, stop))
-            start = stop
-        return cut
-
-    def _middle(self, builder: Builder, piece: _Piece, done: dict[int, Instruction]) -> _Piece:
-        """The operand of the second einsum for one shard, from the results of the first ones."""
+            blocks = [redo_path(maker, self._cut(use.steps), piece.value) for piece in pieces]
+            done[original.id] = self._einsum(maker, use, maker.concatenate(blocks, use.dim), pieces)
         for step in self.site.middle:
             original = self.editor.instruction(step.instruction)
             maker = builder.working_for(original)
             operands = [
-                self._operand(maker, operand, dim, piece, done)
+                self._operand(maker, operand, dim, pieces, done)
                 for operand, dim in zip(self.editor.operands(original.id), step.slices, strict=True)
             ]
             shape = resized(original.shape, original.shape.dimensions)
-            shape.dimensions[step.dim] = step.block // self.lanes
+            shape.dimensions[step.dim] = len(pieces) * step.block // self.lanes
             done[original.id] = redo(maker, original, operands, step.dim, shape)
-        return replace(piece, value=done[self.second.operand_ids[self.scatter.use.side]])
+        return _Bundle(done[self.second.operand_ids[self.scatter.use.side]], pieces)
+
+    def _second(self, builder: Builder, bundles: Sequence[_Bundle], wanted: Sequence[_Piece]) -> list[Instruction]:
+        """The partial results of the `wanted` pieces, in the type in which they are added up."""
+        use = self.scatter.use
+        maker = builder.working_for(self.second)
+        steps, partials = self._cut(use.steps), dict[_Piece, Instruction]()
+        for group in _grouped(wanted, self.variant.seconds):
+            bundle = self._together(maker, bundles, group)
+            product = self._einsum(maker, use, bundle.value, bundle.pieces)
+            for piece, partial in zip(bundle.pieces, self._apart(maker, product, use.output_dim, bundle), strict=True):
+                partials[piece] = maker.convert(redo_path(maker, steps, partial), self.summed)
+        return [partials[piece] for piece in wanted]
+
+    def _together(self, builder: Builder, bundles: Sequence[_Bundle], group: Sequence[_Piece]) -> _Bundle:
+        """`group` as one bundle: one that is there already, in whatever order, or its pieces cut out and joined."""
+        members = set(group)
+        dim = self.scatter.use.dim
+        cut: dict[_Piece, Instruction] = {}
+        for bundle in bundles:
+            found = set(bundle.pieces)
+            if found == members:
+                return bundle
+            if found & members:
+                parts = zip(bundle.pieces, self._apart(builder, bundle.value, dim, bundle), strict=True)
+                cut.update(parts)
+        return _Bundle(builder.concatenate([cut[piece] for piece in group], dim), tuple(group))
+
+    def _apart(self, builder: Builder, value: Instruction, dim: int | None, bundle: _Bundle) -> list[Instruction]:
+        """The pieces of a bundle, or of what became of it, along `dim`."""
+        assert dim is not None
+        size = value.shape.dimensions[dim] // len(bundle.pieces)
+        return [builder.slice(value, dim, k * size, (k + 1) * size) for k in range(len(bundle.pieces))]
+
+    def _einsum(self, builder: Builder, use: EinsumUse, joined: Instruction, pieces: Sequence[_Piece]) -> Instruction:
+        """One einsum over all pieces."""
+        original = builder.source
+        operands = list(self.editor.operands(original.id))
+        einsum: Einsum = read_einsum(original, operands[0].shape, operands[1].shape)
+        if use.other_dim is not None:
+            operands[1 - use.side] = self._blocks_of(builder, operands[1 - use.side], use.other_dim, pieces)
+        operands[use.side] = joined
+        return partial_einsum(builder, original, einsum, (operands[0], operands[1]), self._result_type(original))
 
     def _operand(
-        self, builder: Builder, operand: Instruction, dim: int | None, piece: _Piece, done: dict[int, Instruction]
+        self,
+        builder: Builder,
+        operand: Instruction,
+        dim: int | None,
+        pieces: Sequence[_Piece],
+        done: Mapping[int, Instruction],
     ) -> Instruction:
         if operand.id in done:
             return done[operand.id]
         if dim is None:
             return operand
-        block = operand.shape.dimensions[dim] // self.ring.size
         if operand.opcode == "broadcast" and dim not in operand.dimensions:
-            return shortened_broadcast(builder, operand, dim, block // self.lanes)
-        return self._block_of(builder, operand, dim, block, piece)
+            block = operand.shape.dimensions[dim] // self.ring.size // self.lanes
+            return shortened_broadcast(builder, operand, dim, len(pieces) * block)
+        return self._blocks_of(builder, operand, dim, pieces)
 
-    def _block_of(self, builder: Builder, whole: Instruction, dim: int, block: int, piece: _Piece) -> Instruction:
-        """The part of an array that goes with a piece."""
+    def _blocks_of(self, builder: Builder, whole: Instruction, dim: int, pieces: Sequence[_Piece]) -> Instruction:
+        """The parts of an array that go with the pieces."""
+        block = whole.shape.dimensions[dim] // self.ring.size
         size = block // self.lanes
-        shard = self.ring.shard(builder, self.position, piece.slot, piece.pace)
-        number = self.ring.numbered(builder, shard, self.scatter.positions)
-        start = builder.add_index(builder.scale_index(number, block), piece.slot.stream * size)
-        return builder.once(("part", whole.id, dim, start.id), lambda: builder.dynamic_slice(whole, dim, start, size))
+        parts = []
+        for piece in pieces:
+            shard = self.ring.shard(builder, self.position, piece.slot, piece.pace)
+            number = self.ring.numbered(builder, shard, self.scatter.positions)
+            start = builder.add_index(builder.scale_index(number, block), piece.slot.stream * size)
+            parts.append(self._cut_out(builder, whole, dim, start, size))
+        return builder.concatenate(parts, dim)
+
+    def _cut_out(self, builder: Builder, whole: Instruction, dim: int, start: Instruction, size: int) -> Instruction:
+        key = ("part", whole.id, dim, start.id, size)
+        return builder.once(key, lambda: builder.dynamic_slice(whole, dim, start, size))
 
     def _split(self, shard: Instruction) -> list[Instruction]:
         dim = self.site.gather.dim
