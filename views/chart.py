@@ -127,7 +127,6 @@ class Chart(QWidget):
         painter.setPen(colour(theme.muted))
         bottom = QRectF(area.left(), area.bottom() + 4 * GRID, area.width(), 4 * GRID)
         painter.drawText(bottom, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._captions[0])
-        painter.drawText(QRectF(2 * GRID, 0, 300, _TOP), Qt.AlignmentFlag.AlignVCenter, self._captions[1])
         if self._line is not None:
             x = self._place(Point(self._line[0], y0), bounds).x()
             painter.setPen(QPen(colour(theme.focus), 1, Qt.PenStyle.DashLine))
@@ -163,6 +162,10 @@ class Chart(QWidget):
             painter.setBrush(colour(series.colour))
             painter.drawEllipse(QPointF(x + GRID, _TOP / 2), 3.5, 3.5)
             x -= 3 * GRID
+        caption = QRectF(2 * GRID, 0, x - 2 * GRID, _TOP)
+        if painter.fontMetrics().horizontalAdvance(self._captions[1]) < caption.width():
+            painter.setPen(colour(self._host.theme.muted))
+            painter.drawText(caption, Qt.AlignmentFlag.AlignVCenter, self._captions[1])
 
     def near(self, position: QPointF) -> Point | None:
         """The point within reach of the mouse."""

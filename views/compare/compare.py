@@ -65,6 +65,7 @@ class ComparePane(QWidget):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.table.horizontalHeader().setMaximumSectionSize(40 * GRID)
         self.table.setAccessibleName("comparison of variants")
         for number, column in enumerate(COLUMNS):
             header = self.table.horizontalHeaderItem(len(_HEAD) + number)

@@ -26,7 +26,7 @@ def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
     limit = variant.schedule.budget.total if flight else variant.plan.memory_cap
     fill = scene.theme.in_flight if flight else scene.theme.memory.fill
     top = max(curve.peak, limit if limit is not None and limit <= 4 * max(1, curve.peak) else 0, 1)
-    _paint_curve(painter, scene, row, curve, top, fill)
+    _paint_curve(painter, scene, row, curve, top, fill, limit)
     if limit is not None:
         _paint_limit(painter, scene, row, limit, top, f"budget {limit}" if flight else f"cap {bytes_text(limit)}")
 
@@ -44,7 +44,10 @@ def sampled(curve: Curve, start: int, stop: int, columns: int) -> tuple[Ints, In
     return time[heads], np.maximum.reduceat(value, heads)
 
 
-def _paint_curve(painter: QPainter, scene: Scene, row: Row, curve: Curve, top: int, fill: str) -> None:
+def _paint_curve(
+    painter: QPainter, scene: Scene, row: Row, curve: Curve, top: int, fill: str, limit: int | None
+) -> None:
+    """The curve; where it reaches its limit, in the limit's colour: there something had to wait."""
     window = scene.window
     time, value = sampled(curve, window.start, window.stop, max(1, int(window.width)))
     if not len(time):
@@ -61,6 +64,10 @@ def _paint_curve(painter: QPainter, scene: Scene, row: Row, curve: Curve, top: i
     scene.rectangles.draw_each(painter, x, base - rise, width, rise)
     painter.setBrush(colour(fill))
     scene.rectangles.draw_each(painter, x, base - rise, np.maximum(width, 1.0), np.ones(len(x)))
+    bound = value >= limit if limit is not None else np.zeros(len(x), np.bool_)
+    if bound.any():
+        painter.setBrush(colour(scene.theme.budget, 110))
+        scene.rectangles.draw_each(painter, x[bound], (base - rise)[bound], np.maximum(width, 1.0)[bound], rise[bound])
 
 
 def scene_end(scene: Scene, row: Row) -> int:

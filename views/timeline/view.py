@@ -288,11 +288,13 @@ class TimelineView(QAbstractScrollArea):
         self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if header else Qt.CursorShape.ArrowCursor)
         self.viewport().update()
 
-    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
-        self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=())
-        self.hovered.emit("")
-        self.viewport().update()
-        super().leaveEvent(event)
+    def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802
+        """The mouse leaves the viewport, which Qt does not pass on as leaving the scroll area."""
+        if event.type() == QEvent.Type.Leave:
+            self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=())
+            self.hovered.emit("")
+            self.viewport().update()
+        return super().viewportEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         position = event.position()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -89,6 +89,14 @@ def test_hovering_a_gap_lights_its_transfer(qtbot: QtBot, view: TimelineView) ->
     lit = list(lit_by(view.scene(), hover))
     assert [int(found.timeline.instruction[row]) for row in lit] == [2001]
     assert view.overlay.card[0].startswith("exposed: waits")
+
+
+def test_nothing_follows_a_mouse_that_has_left(view: TimelineView) -> None:
+    QTest.mouseMove(view.viewport(), point_of(view, 0, 2003))
+    assert view.overlay.card
+    QCoreApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
+    assert view.overlay.hover is None
+    assert view.overlay.cursor is None
 
 
 def test_a_drag_measures(qtbot: QtBot, view: TimelineView) -> None:
