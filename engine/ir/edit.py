@@ -41,6 +41,9 @@ _KEPT = frozenset(
 """Opcodes that dead code removal leaves: they act on the world, or belong to the computation's signature."""
 
 
+_UNSCHEDULED = "The order that the module came with was dropped: it does not list what a pass added."
+
+
 class Editor:
     """One edit of one module. Not to be used again after `finish`."""
 
@@ -281,8 +284,8 @@ class Editor:
     def finish(self) -> Module:
         """The edited module: operands before users, callees before callers, otherwise in the order they had.
 
-        A schedule the module carried is dropped: it does not list what was added. Computations that nothing calls any
-        more are left out.
+        A schedule the module carried is dropped, and the notes say so: it does not list what was added. Computations
+        that nothing calls any more are left out.
         """
         if not self._touched:
             return self.module
@@ -297,9 +300,10 @@ class Editor:
         del proto.computations[:]
         proto.computations.extend(copies)
         proto.ClearField("schedule")
+        notes = (*self.module.notes, _UNSCHEDULED) if self.module.is_scheduled else self.module.notes
         alive = self._instructions
         origins = {new: old for new, old in {**self.module.origins, **self._origins}.items() if new in alive}
-        return replace(self.module, proto=proto, origins=origins)
+        return replace(self.module, proto=proto, origins=origins, notes=notes)
 
     def _drop_uncalled(self) -> None:
         """Leave out computations that lost their last caller, and what only they called."""

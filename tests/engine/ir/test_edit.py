@@ -194,6 +194,7 @@ def test_a_schedule_is_dropped() -> None:
     editor.replace_uses(b.id, a.id)
     after = editor.finish()
     assert not after.is_scheduled
+    assert "order" in after.notes[-1]
     assert after.header == module.header
 
 
