@@ -374,3 +374,28 @@ def test_an_order_is_never_worse_than_the_compilers() -> None:
     for computation in program.graphs:
         ours = min(runs[name][computation].makespan for name in ("bottom-up", "top-down"))
         assert ours <= runs["as-loaded"][computation].makespan, program.graphs[computation].name
+
+
+OVERWRITTEN = """
+HloModule test, is_scheduled=true, num_partitions=4
+
+ENTRY main {
+  x = f32[256,4096] parameter(0)
+  i = s32[] parameter(1)
+  y = f32[4096,4096] parameter(2)
+  z = f32[4096,4096] negate(y)
+  s = (f32[4096,4096], f32[4096,4096]) collective-permute-start(z), PERMUTE
+  d = f32[4096,4096] collective-permute-done(s)
+  u = f32[4096,4096] dynamic-update-slice(z, x, i, i)
+  a = f32[4096,4096] dot(y, y), DIMENSIONS
+  ROOT w = (f32[4096,4096], f32[4096,4096], f32[4096,4096]) tuple(d, u, a)
+}
+""".replace("PERMUTE", PERMUTE).replace("DIMENSIONS", DIMENSIONS)
+
+
+@pytest.mark.parametrize("scheduler", ["memory", "bottom-up", "top-down", "improve{seconds=0.1}", "exact"])
+def test_nothing_overwrites_what_a_transfer_in_flight_reads(scheduler: str) -> None:
+    program = from_text(OVERWRITTEN)
+    (graph,) = program.graphs.values()
+    order = [graph.names[k] for k in scheduled(program, scheduler).orders[graph.computation].nodes.tolist()]
+    assert order.index("d") < order.index("u"), "u writes into the buffer of z, which s sends until d"
