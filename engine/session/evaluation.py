@@ -22,7 +22,7 @@ from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
 from engine.session.plan import BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan, plain_plan
 from engine.session.variant import Variant
-from engine.simulate.simulator import simulate
+from engine.simulate.simulator import makespan_of, simulate
 
 DEFAULT_TRIAL = "bottom-up"
 """Scheduler by which passes try things that are to hold for any scheduler: plans that share passes share the result."""
@@ -97,7 +97,7 @@ class Evaluator:
         def trial(module: Module) -> int:
             control.step(0.5, "trying")
             program = prepare(module, self.machine, imports=self.imports)
-            return simulate(program, schedule_program(program, scheduler, budget)).metrics.makespan
+            return makespan_of(program, schedule_program(program, scheduler, budget))
 
         if key not in self._results:
             self._results[key] = pipeline.run(self.module, Context(self.machine, control, trial))
