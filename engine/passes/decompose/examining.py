@@ -34,6 +34,7 @@ class Examined:
     reason: str = ""
     """Why it cannot be decomposed; empty where it can."""
     gather: Gather | None = None
+    """For an all-gather, and for the gather at the end of a taken-apart all-reduce."""
     scatter: ScatterSite | None = None
     whole: AllReduceSite | None = None
 
@@ -86,7 +87,8 @@ def _reduction(finder: Finder, collective: Collective, size: int) -> Examined:
     except Refusal:
         return Examined(collective, kind, size, (found.einsum,), None, found.reason)
     einsums = (found.einsum, *(u.instruction for u in readers.uses))
-    return Examined(collective, kind, size, einsums, readers.uses[0].case.value, whole=whole)
+    gather = Gather(collective, whole.gather.groups, whole.gather.dim, readers)
+    return Examined(collective, kind, size, einsums, readers.uses[0].case.value, gather=gather, whole=whole)
 
 
 def _group_size(finder: Finder, collective: Collective) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
@@ -21,7 +22,7 @@ from engine.passes.decompose.examining import Examined, examine
 from engine.passes.decompose.finding import Finder
 from engine.passes.decompose.flow import Flow
 from engine.passes.decompose.gate import Pricing, device_lists
-from engine.passes.decompose.gathering import GatherClass, dependences_of, gather_classes, propose_gather
+from engine.passes.decompose.gathering import Gather, GatherClass, dependences_of, gather_classes, propose_gather
 from engine.passes.decompose.options import Options
 from engine.passes.decompose.orders import reordered_gather, reordered_scatter, ring_order
 from engine.passes.decompose.proposals import Part, Proposal, Proposer
@@ -89,14 +90,17 @@ class _Planner:
     def _entries(self) -> tuple[list[Entry], dict[int, tuple[GatherClass, Entry]]]:
         """Everything that could be decomposed, and by first einsum the gathers that chains begin with."""
         allowed = [x for x in self._examined if x.collective.id not in self._forbid]
-        gathers = [x.gather for x in allowed if x.gather is not None]
-        self._dependences = dependences_of(self.flow, gathers)
+        self._dependences = dependences_of(self.flow, [x.gather for x in allowed if x.gather is not None])
+        gathers = [x.gather for x in allowed if x.gather is not None and x.whole is None]
         classes = [
             replace(found, site=reordered_gather(found.site, self._order(found.site.groups)))
             for found in gather_classes(self.flow, gathers, self._dependences)
         ]
-        singles = [self._reordered(s) for x in allowed for s in (x.scatter, x.whole) if s is not None]
-        self._proposer.measure([*(c.site for c in classes), *singles])
+        scatters = [
+            reordered_scatter(x.scatter, self._order(x.scatter.groups)) for x in allowed if x.scatter is not None
+        ]
+        wholes = [self._whole(x.whole, x.gather) for x in allowed if x.whole is not None and x.gather is not None]
+        self._proposer.measure([*(c.site for c in classes), *scatters, *(site for site, _ in wholes)])
         entries: list[Entry] = []
         by_einsum: dict[int, tuple[GatherClass, Entry]] = {}
         for found in classes:
@@ -104,22 +108,29 @@ class _Planner:
             entry = self._entry(Entry(found.site, self._is_forced(found.site.collectives), propose))
             entries.append(entry)
             by_einsum.update({u.instruction: (found, entry) for u in found.site.uses})
-        for site in singles:
-            collective = site.collective if isinstance(site, ScatterSite) else site.scatter.collective
+        for site in scatters:
             propose = single_entry_proposer(site, self._proposer.propose)
-            entries.append(self._entry(Entry(site, self._is_forced((collective,)), propose)))
+            entries.append(self._entry(Entry(site, self._is_forced((site.collective,)), propose)))
+        for whole, straight_only in wholes:
+            propose = single_entry_proposer(whole, partial(self._proposer.propose, straight_only=straight_only))
+            entries.append(self._entry(Entry(whole, self._is_forced((whole.scatter.collective,)), propose)))
         return entries, by_einsum
+
+    def _whole(self, site: AllReduceSite, gather: Gather) -> tuple[AllReduceSite, str]:
+        """A taken-apart all-reduce with the einsums that may share its second loop, and why that can be no loop.
+
+        Einsums that depend on those read the array put together again, as in `propose_gather`.
+        """
+        found = gather_classes(self.flow, [gather], self._dependences)[0]
+        rebuild = found.site.rebuild or bool(found.later)
+        order = self._order(site.scatter.groups)
+        second = replace(site.gather, uses=found.site.uses, rebuild=rebuild)
+        needed = f"the reduced array is needed before {found.needed_before}" if rebuild and found.needed_before else ""
+        apart = replace(site, scatter=reordered_scatter(site.scatter, order), gather=reordered_gather(second, order))
+        return apart, needed
 
     def _order(self, groups: Groups) -> tuple[int, ...]:
         return ring_order(self._machine, device_lists(groups, self.flow.module.header))
-
-    def _reordered(self, site: ScatterSite | AllReduceSite) -> ScatterSite | AllReduceSite:
-        if isinstance(site, ScatterSite):
-            return reordered_scatter(site, self._order(site.groups))
-        order = self._order(site.scatter.groups)
-        return replace(
-            site, scatter=reordered_scatter(site.scatter, order), gather=reordered_gather(site.gather, order)
-        )
 
     def _entry(self, entry: Entry) -> Entry:
         for collective in entry.collectives:

@@ -360,6 +360,17 @@ def test_an_all_reduce_is_taken_apart_when_forced_or_when_both_sides_gain() -> N
         assert free.reason.startswith("its result is used whole; as a reduce-scatter and an all-gather: ")
 
 
+def test_a_taken_apart_all_reduce_puts_the_array_together_for_what_comes_later() -> None:
+    later = WHOLE.replace("ROOT z", "z") + f"  ROOT t = f32[4096,4096] dot(z, r), {MATMUL}"
+    of = module(later)
+    (part,) = planned(of, force=("r",)).parts
+    assert isinstance(part.site, AllReduceSite)
+    assert [of.instructions[u.instruction].name for u in part.site.gather.uses] == ["z"]
+    assert part.site.gather.rebuild
+    done = Decompose(force=("r",), form="rolled").apply(of, Context(machine(of))).module
+    assert all(i.opcode != "all-reduce" for i in done.instructions.values())
+
+
 # --- overrides, rows, options ----------------------------------------------------------------------------------------
 
 
