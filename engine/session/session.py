@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from engine.chips.budget import Budget
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 
@@ -49,6 +50,13 @@ class Entry:
     def pending(self) -> bool:
         """Whether a result is still to come."""
         return not self.error and (self.variant is None or self.stale)
+
+    @property
+    def budget(self) -> Budget:
+        """The plan's, or the chip's as far as it is known."""
+        if self.plan.budget is not None or self.variant is None:
+            return self.plan.budget or Budget()
+        return self.variant.program.machine.chip.default_budget
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from engine.chips.budget import Budget
+from engine.chips.budget import Budget, Kind
 from engine.passes.fusion import Alternative, Fusion
 from engine.session import edits
 from engine.session.lookup import lookup
@@ -70,10 +70,20 @@ class TestPlanLine:
         qtbot.addWidget(line)
         for value in (3, 2, 1):
             line.budget.setValue(value)
-        assert active_plan(host).budget == Budget(total=1)
+        assert active_plan(host).budget is not None
+        assert line.budget_text.text().startswith("1")
         host.store.undo()
         assert active_plan(host).budget is None
         assert "chip's" in line.budget_text.text()
+
+    def test_limits_by_kind_stay_when_the_total_changes(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        by_kind = Budget(total=8, by_kind=((Kind.PERMUTE, 2),))
+        state = edits.planned(host.store.state, "B", replace(BEST, budget=by_kind))
+        host.store.become("Budget", state)
+        line.budget.setValue(3)
+        assert active_plan(host).budget == replace(by_kind, total=3)
 
     def test_options_of_a_pass_that_is_off_cannot_be_chosen(self, qtbot: QtBot, host: FakeHost) -> None:
         line = PlanLine(host)
@@ -245,11 +255,13 @@ class TestBudget:
         assert len(host.wanted) == len(BUDGETS)
         entry = host.store.state.active_entry
         assert entry is not None
-        for budget, plan in zip(BUDGETS, plans_over(entry.plan), strict=True):
+        for budget, plan in zip(BUDGETS, plans_over(entry), strict=True):
             host.learn((entry.machine, plan), metrics(2000 // min(budget, 4)))
         assert "knee is at 4" in pane.text.text()
         pane.chart.clicked.emit(3)
-        assert active_plan(host).budget == Budget(total=3)
+        chosen = active_plan(host).budget
+        assert chosen is not None
+        assert chosen.total == 3
         pane.close()
 
 
@@ -266,7 +278,7 @@ class TestCompare:
         pane = ComparePane(host)
         qtbot.addWidget(pane)
         pane.try_all()
-        assert len(host.wanted) == len(all_plans(BEST)) == 48
+        assert len(host.wanted) == len(all_plans(BEST, Budget())) == 48
         machine, plan = host.wanted[5]
         host.learn((machine, plan), metrics(10))
         host.learn(host.wanted[6], "no order fits")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from engine.chips.budget import Budget
 from engine.quantities import bytes_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
@@ -68,16 +67,14 @@ class BudgetPane(QWidget):
         if entry is None or entry.variant is None:
             return
         self._wanted = _without_budget(entry)
-        self._host.measure("measuring budgets", [(entry.machine, plan) for plan in plans_over(entry.plan)])
+        self._host.measure("measuring budgets", [(entry.machine, plan) for plan in plans_over(entry)])
 
     def _draw(self) -> None:
         entry = self._host.store.state.active_entry
         found = [] if entry is None else self._found(entry)
         theme = self._host.theme
         knee = knee_of(found)
-        current = entry.plan.budget.total if entry is not None and entry.plan.budget is not None else None
-        if current is None and entry is not None and entry.variant is not None:
-            current = entry.variant.schedule.budget.total
+        current = entry.budget.total if entry is not None else None
         makespan = tuple(
             Point(b, m.makespan, f"budget {b}: {time_text(m.makespan)}, peak {bytes_text(m.peak_memory)}", b, b == knee)
             for b, m in found
@@ -92,7 +89,7 @@ class BudgetPane(QWidget):
         self.again.setVisible(entry is not None and entry.variant is not None and len(found) < len(BUDGETS))
 
     def _found(self, entry: Entry) -> list[tuple[int, Metrics]]:
-        pairs = zip(BUDGETS, plans_over(entry.plan), strict=True)
+        pairs = zip(BUDGETS, plans_over(entry), strict=True)
         answers = ((budget, self._host.measured((entry.machine, plan))) for budget, plan in pairs)
         return [(budget, answer) for budget, answer in answers if isinstance(answer, Metrics)]
 
@@ -111,13 +108,13 @@ class BudgetPane(QWidget):
         session = self._host.store.state
         entry = session.active_entry
         if entry is not None:
-            plan = _with_budget(entry.plan, budget)
+            plan = _with_budget(entry, budget)
             self._host.store.become(f"Budget {budget}", edits.planned(session, entry.key, plan))
 
 
-def plans_over(plan: Plan) -> list[Plan]:
-    """`plan` under each budget of the chart."""
-    return [_with_budget(plan, budget) for budget in BUDGETS]
+def plans_over(entry: Entry) -> list[Plan]:
+    """The plan of `entry` under each budget of the chart."""
+    return [_with_budget(entry, budget) for budget in BUDGETS]
 
 
 def knee_of(found: Sequence[tuple[int, Metrics]]) -> int | None:
@@ -128,9 +125,10 @@ def knee_of(found: Sequence[tuple[int, Metrics]]) -> int | None:
     return min(budget for budget, metrics in found if metrics.makespan <= best * (1 + NEAR))
 
 
-def _with_budget(plan: Plan, total: int) -> Plan:
-    return replace(plan, budget=replace(plan.budget, total=total) if plan.budget is not None else Budget(total=total))
+def _with_budget(entry: Entry, total: int) -> Plan:
+    """Another total; limits by kind stay."""
+    return replace(entry.plan, budget=replace(entry.budget, total=total))
 
 
 def _without_budget(entry: Entry) -> Asked:
-    return entry.machine, _with_budget(entry.plan, 1)
+    return entry.machine, _with_budget(entry, 1)

@@ -111,7 +111,7 @@ class ComparePane(QWidget):
         """Measure every combination; the table fills as results come."""
         entry = self._host.store.state.active_entry
         if entry is not None:
-            self._tried = all_plans(entry.plan)
+            self._tried = all_plans(entry.plan, entry.budget)
             self._host.measure("trying all", [(entry.machine, plan) for plan in self._tried])
             self.refresh()
 

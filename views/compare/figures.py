@@ -62,15 +62,14 @@ def best_of(column: Column, metrics: Sequence[Metrics]) -> float | None:
     return min(values) if column.less else max(values)
 
 
-def all_plans(plan: Plan) -> tuple[Plan, ...]:
-    """What "try all" tries: schedulers × budgets × unroll × ring, with the rest of `plan` as it is."""
+def all_plans(plan: Plan, budget: Budget) -> tuple[Plan, ...]:
+    """What "try all" tries: schedulers × budgets × unroll × ring, with the rest of `plan` and `budget` as they are."""
     if edits.options_of(plan, "decompose") is None:
         plan = edits.with_options(edits.with_options(plan, "decompose", {}), "async-permute", {})
     made = []
-    for scheduler, budget, unroll, ring in product(SCHEDULERS, BUDGETS, UNROLLS, RINGS):
+    for scheduler, total, unroll, ring in product(SCHEDULERS, BUDGETS, UNROLLS, RINGS):
         changed = edits.with_options(plan, "decompose", {"unroll": unroll, "ring": ring})
-        total = replace(plan.budget, total=budget) if plan.budget is not None else Budget(total=budget)
-        made.append(replace(changed, scheduler=scheduler, budget=total))
+        made.append(replace(changed, scheduler=scheduler, budget=replace(budget, total=total)))
     return tuple(made)
 
 

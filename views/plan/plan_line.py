@@ -8,7 +8,6 @@ from dataclasses import replace
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QWidget
 
-from engine.chips.budget import Budget
 from engine.chips.library import chips
 from engine.errors import UsageError
 from engine.quantities import bytes_text, parse_bytes
@@ -123,7 +122,7 @@ class PlanLine(QWidget):
             _show(box, value_of(plan, choice))
             box.setEnabled(enabled(plan, choice))
         _show(self.scheduler, plan.scheduler)
-        limit = plan.budget.total if plan.budget is not None else _chip_budget(entry)
+        limit = entry.budget.total
         with QSignalBlocker(self.budget):
             self.budget.setValue(min(limit or MOST_IN_FLIGHT, MOST_IN_FLIGHT))
         own = plan.budget is None
@@ -156,7 +155,10 @@ class PlanLine(QWidget):
         self._replan(f"Scheduler {name}", lambda plan: replace(plan, scheduler=name))
 
     def _set_budget(self, limit: int) -> None:
-        self._replan(f"Budget {limit}", lambda plan: replace(plan, budget=_with_total(plan, limit)), merge="budget")
+        entry = self._host.store.state.active_entry
+        if entry is not None:
+            budget = replace(entry.budget, total=limit)  # limits by kind stay
+            self._replan(f"Budget {limit}", lambda plan: replace(plan, budget=budget), merge="budget")
 
     def _set_cap(self) -> None:
         text = self.cap.text().strip()
@@ -178,14 +180,6 @@ class PlanLine(QWidget):
         if entry is not None:
             state = edits.planned(session, entry.key, change(entry.plan))
             self._host.store.become(label, state, merge=f"{merge} {entry.key}" if merge else None)
-
-
-def _with_total(plan: Plan, limit: int) -> Budget:
-    return replace(plan.budget, total=limit) if plan.budget is not None else Budget(total=limit)
-
-
-def _chip_budget(entry: Entry) -> int | None:
-    return entry.variant.program.machine.chip.default_budget.total if entry.variant is not None else None
 
 
 def _show(box: QComboBox, text: str) -> None:
