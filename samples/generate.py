@@ -121,6 +121,7 @@ def partitioned(step: Step) -> str:
             "xla_dump_to": folder,
             "xla_dump_hlo_pass_re": "spmd-partitioning",
             "xla_dump_hlo_as_text": True,
+            "xla_dump_large_constants": True,  # the tables of positions matter
             "xla_backend_optimization_level": "0",  # what comes after the partitioner is thrown away
         }
         jitted.lower(*step.arguments).compile(compiler_options=options)

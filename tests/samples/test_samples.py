@@ -49,6 +49,11 @@ def test_sample_names_no_folder_of_the_machine_that_wrote_it(file: Path) -> None
     assert not re.search(r"[\"\s]/\w+/", text)
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_sample_keeps_its_constants(file: Path) -> None:
+    assert "{...}" not in file.read_text("utf-8")
+
+
 def test_every_sample_is_described() -> None:
     described = set(re.findall(r"`(\w+)`", (ROOT / "samples" / "README.md").read_text("utf-8")))
     assert {file.stem for file in FILES} <= described
