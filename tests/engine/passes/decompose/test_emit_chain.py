@@ -8,12 +8,17 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from engine.chips.inference import machine_for
+from engine.chips.library import load_chip
 from engine.ir.edit import Editor
 from engine.ir.module import Module
 from engine.passes.decompose.emit import emit, why_not
 from engine.passes.decompose.variants import Variant
+from engine.passes.passes import Context
+from engine.passes.pipeline import Pipeline
 from tests.engine.passes.decompose.cases import CHAINS, FORMS, RINGS, UNROLLS, rings
 from tests.engine.passes.decompose.chains import Block
+from tests.engine.passes.decompose.programs import inputs_of, module, opcodes
 from tests.engine.passes.decompose.running import reloaded, run
 
 WIDTHS: tuple[Literal[1, 2, 4], ...] = (1, 2, 4)
@@ -114,3 +119,36 @@ def test_refusals(count: int, variant: Variant, reason: str) -> None:
     said = why_not(Editor(module), block.site(module), variant)
     assert said is not None
     assert reason in said
+
+
+@pytest.mark.parametrize("options", ["ring=one", "ring=both", "form=rolled,unroll=2,ring=both", "accumulate=f32"])
+def test_a_chain_over_a_batch_dimension_that_the_finder_finds(options: str) -> None:
+    """Both weights are cut by batch, and a table that is added in the middle too; the result passes a convert."""
+    groups = "replica_groups={{0,1,2,3,4}}, use_global_device_ids=true"
+    program = module(
+        f"""
+  x = f32[2,3,4] parameter(0)
+  a = f32[10,4,5] parameter(1)
+  b = f32[10,5,6] parameter(2)
+  table = f32[10,3,5] parameter(3)
+  g = f32[10,3,4] all-gather(x), channel_id=1, {groups}, dimensions={{0}}
+  d = f32[10,3,5] dot(g, a), lhs_batch_dims={{0}}, rhs_batch_dims={{0}},
+    lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+  t = f32[10,3,5] tanh(d)
+  s = f32[10,3,5] add(t, table)
+  e = f32[10,3,6] dot(s, b), lhs_batch_dims={{0}}, rhs_batch_dims={{0}},
+    lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+  c = bf16[10,3,6] convert(e)
+  w = f32[10,3,6] convert(c)
+  ROOT y = f32[2,3,6] reduce-scatter(w), channel_id=2, {groups}, dimensions={{0}}, to_apply=add
+""",
+        devices="num_partitions=5",
+    )
+    machine = machine_for(program, load_chip("tpu-v4"))
+    plan = Pipeline.parse(f"decompose{{gate=off,chain=on,{options}}}")
+    result = plan.run(program, Context(machine))
+    assert [c.chosen for c in result.candidates if c.kind == "chain"] == [True]
+    assert not {"all-gather", "reduce-scatter", "dynamic-update-slice"} & set(opcodes(result.module))
+    inputs = inputs_of(program)
+    for was, now in zip(run(program, inputs), run(reloaded(result.module), inputs), strict=True):
+        np.testing.assert_allclose(now[0], was[0], rtol=5e-2, atol=5e-2)
