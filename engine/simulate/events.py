@@ -102,7 +102,6 @@ def _call(plan: CallPlan, node: int, network: Network, now: int, loads: Loads) -
     """Execute what `node` calls, beginning `now`, while the transfers of `network` go on."""
     if len(plan.branches) > 1:
         return _conditional(plan, network, now)
-    network.pass_to(now)
     runs = plan.branches[0][1]
     stretches: list[Stretch] = []
     totals = Totals()
