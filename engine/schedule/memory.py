@@ -10,10 +10,17 @@ from typing import ClassVar
 import numpy as np
 
 from engine.control import Control
+from engine.schedule.backwards import Backwards
+from engine.schedule.facts import Facts
 from engine.schedule.instance import DONE, Instance
 from engine.schedule.measure import fits_budget, peak_memory
 from engine.schedule.problem import Order, Problem
+from engine.schedule.ranking import Ranking
+from engine.schedule.rules import Policy
 from engine.schedule.search import order_within
+
+_TRIES = 4
+"""How often an order is squeezed at most."""
 
 
 def post_order(instance: Instance) -> list[int]:
@@ -166,8 +173,34 @@ METHODS: tuple[Callable[[Instance], list[int]], ...] = (post_order, largest_firs
 def input_order(instance: Instance) -> list[int]:
     """The order of the smallest peak among `METHODS`, within the budget and the memory cap.
 
-    Where none of them is, an order is searched for. Raises Infeasible when there is none.
+    Where none of them is, memory rules and a search look for one. Raises Infeasible when there is none.
     """
+    best, least = _least(instance)
+    cap = instance.problem.memory_cap
+    if best is not None and cap is not None and least > cap:
+        best, least = squeezed(instance, best, least)
+    if best is None or (cap is not None and least > cap):
+        return order_within(instance, best, least)
+    return best
+
+
+def squeezed(instance: Instance, order: list[int], peak: int) -> tuple[list[int], int]:
+    """An order of a smaller peak, and that peak: by the bottom-up rules, with the memory rules in force from the start.
+
+    It is the given one, of `peak` bytes, where they find none; each that is found is the cap of another try.
+    """
+    ranking = Ranking.of(Facts.of(instance, order), frozenset({Policy.ALWAYS, Policy.MEMORY}))
+    best, least = order, peak
+    for _ in range(_TRIES):
+        backwards = Backwards(instance, ranking, least)
+        if not backwards.run() or backwards.peak >= least:
+            break
+        best, least = backwards.order[::-1], backwards.peak
+    return best, least
+
+
+def _least(instance: Instance) -> tuple[list[int] | None, int]:
+    """The order of the smallest peak among `METHODS` that are within the budget, and the peak; None where none is."""
     best: list[int] | None = None
     least = 0
     for method in METHODS:
@@ -177,10 +210,7 @@ def input_order(instance: Instance) -> list[int]:
             peak = peak_memory(instance.problem, nodes)
             if best is None or peak < least:
                 best, least = order, peak
-    cap = instance.problem.memory_cap
-    if best is None or (cap is not None and least > cap):
-        return order_within(instance, best, least)
-    return best
+    return best, least
 
 
 @dataclass(frozen=True)
