@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.chips.budget import Budget, Kind
+from engine.quantities import bytes_text
 from engine.schedule.errors import Infeasible
 from engine.schedule.instance import PLAIN, START, TOTAL, UNLIMITED, Instance
 from engine.schedule.measure import peak_memory
@@ -42,8 +43,8 @@ def order_within(instance: Instance, fallback: list[int] | None, fallback_peak: 
         )
     peak = least_peak(instance, fallback_peak if fallback is not None else None)
     raise Infeasible(
-        f"no order of {problem.graph.name} stays under a memory cap of {cap:,} bytes within a budget of "
-        f"{problem.budget}; the least peak found is {peak:,} bytes",
+        f"no order of {problem.graph.name} stays under a memory cap of {bytes_text(cap or 0)} within a budget of "
+        f"{problem.budget}; the least peak found is {bytes_text(peak)} ({peak:,} bytes)",
         least_peak=peak,
     )
 

@@ -159,7 +159,7 @@ def test_a_budget_that_nothing_fits_is_refused_with_the_smallest_that_does() -> 
 
 def test_a_cap_that_nothing_fits_is_refused_with_the_least_peak() -> None:
     for scheduler in (BottomUp(), TopDown(), Memory()):
-        with pytest.raises(Infeasible, match="the least peak found is 102 bytes") as refusal:
+        with pytest.raises(Infeasible, match=r"the least peak found is 102 B \(102 bytes\)") as refusal:
             solve(wide(4).problem(memory_cap=50), scheduler)
         assert refusal.value.least_peak == 102
         solve(wide(4).problem(memory_cap=102), scheduler)
