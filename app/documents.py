@@ -124,7 +124,9 @@ class Documents(QObject):
         def arrived(loaded: tuple[Module, Facts]) -> None:
             module, facts = loaded
             self.module = module
-            self._settings.remember(str(Path(path if saved is None else self.session_path).absolute()))
+            opened = path if saved is None else self.session_path
+            if opened not in ("", "-"):
+                self._settings.remember(str(Path(opened).absolute()))
             session = self._store.state
             if not session.entries:
                 session = edits.opened(path, first_plans(module), machine)

@@ -33,6 +33,7 @@ from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
 from views.compare.differences import DifferencePane
 from views.fusion.pane import FusionPane
+from views.graph.pane import GraphPane
 from views.guide import Guide
 from views.hlo_text.lines import Printed
 from views.hlo_text.pane import HloPane
@@ -77,6 +78,7 @@ class Explorer(QObject):
                 ("Differences", DifferencePane(self)),
                 ("Budget", BudgetPane(self)),
                 ("Fusion", FusionPane(self)),
+                ("Graph", GraphPane(self)),
                 ("HLO", HloPane(self)),
                 ("Table", TablePane(self)),
             ]

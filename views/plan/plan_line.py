@@ -32,20 +32,20 @@ class PlanLine(QWidget):
         self._host = host
         self.chip = self._combo("Accelerator that the plan is for", self._set_machine)
         self.chip.addItems(chips())
-        self.topology = self._line("Wiring of the chips: 4x4x4 on TPUs, NODESxGPUS on GPUs", self._set_machine, 9)
-        self.mesh = self._line("Names and sizes of the mesh axes: x=8,y=8", self._set_machine, 12)
+        self.topology = self._line("Wiring of the chips: 4x4x4 on TPUs, NODESxGPUS on GPUs", self._set_machine, 7)
+        self.mesh = self._line("Names and sizes of the mesh axes: x=8,y=8", self._set_machine, 9)
         self.choices = {choice.caption: self._choice(choice) for choice in CHOICES}
         self.scheduler = self._combo("Who puts the instructions in order", self._set_scheduler)
         self.scheduler.addItems(SCHEDULERS.names())
         self.budget = QSlider(Qt.Orientation.Horizontal)
         self.budget.setRange(1, MOST_IN_FLIGHT)
         self.budget.setPageStep(1)
-        self.budget.setFixedWidth(26 * GRID)
+        self.budget.setFixedWidth(22 * GRID)
         self.budget.setToolTip("How many asynchronous operations may be in flight at any moment")
         self.budget.setAccessibleName("budget")
         self.budget.valueChanged.connect(self._set_budget)
         self.budget_text = QLabel()
-        self.cap = self._line("Most bytes that may be live at any moment: 28GiB", self._set_cap, 9)
+        self.cap = self._line("Most bytes that may be live at any moment: 28GiB", self._set_cap, 7)
         self.cap.setPlaceholderText("no cap")
         self._lay_out()
         follow(self, host.store, self._session_changed)
@@ -56,7 +56,7 @@ class PlanLine(QWidget):
         return QSize(width, self.heightForWidth(width))
 
     def _lay_out(self) -> None:
-        flow = FlowLayout(self)
+        flow = FlowLayout(self, gap=2 * GRID)
         budget = QWidget()
         line = QHBoxLayout(budget)
         line.setContentsMargins(0, 0, 0, 0)
@@ -130,6 +130,7 @@ class PlanLine(QWidget):
         text = "" if unknown else "no limit" if limit is None else str(limit)
         by_kind = ", by kind" if plan.budget is not None and plan.budget.by_kind else ""
         self.budget_text.setText(f"{text} (chip's)".lstrip() if own else f"{text}{by_kind}")
+        self.budget_text.setToolTip(f"in flight at most: {entry.budget}")
         self.cap.setText(bytes_text(plan.memory_cap) if plan.memory_cap is not None else "")
 
     # From the controls to the session
