@@ -34,9 +34,10 @@ class Examined:
     reason: str = ""
     """Why it cannot be decomposed; empty where it can."""
     gather: Gather | None = None
-    """For an all-gather, and for the gather at the end of a taken-apart all-reduce."""
     scatter: ScatterSite | None = None
     whole: AllReduceSite | None = None
+    second: Gather | None = None
+    """The gather at the end of `whole`, with all who read it."""
 
 
 def examine(finder: Finder, collective: Collective) -> Examined:
@@ -87,8 +88,8 @@ def _reduction(finder: Finder, collective: Collective, size: int) -> Examined:
     except Refusal:
         return Examined(collective, kind, size, (found.einsum,), None, found.reason)
     einsums = (found.einsum, *(u.instruction for u in readers.uses))
-    gather = Gather(collective, whole.gather.groups, whole.gather.dim, readers)
-    return Examined(collective, kind, size, einsums, readers.uses[0].case.value, gather=gather, whole=whole)
+    second = Gather(collective, whole.gather.groups, whole.gather.dim, readers)
+    return Examined(collective, kind, size, einsums, readers.uses[0].case.value, whole=whole, second=second)
 
 
 def _group_size(finder: Finder, collective: Collective) -> int:

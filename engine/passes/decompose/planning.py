@@ -90,8 +90,9 @@ class _Planner:
     def _entries(self) -> tuple[list[Entry], dict[int, tuple[GatherClass, Entry]]]:
         """Everything that could be decomposed, and by first einsum the gathers that chains begin with."""
         allowed = [x for x in self._examined if x.collective.id not in self._forbid]
-        self._dependences = dependences_of(self.flow, [x.gather for x in allowed if x.gather is not None])
-        gathers = [x.gather for x in allowed if x.gather is not None and x.whole is None]
+        gathers = [x.gather for x in allowed if x.gather is not None]
+        seconds = [x.second for x in allowed if x.second is not None]
+        self._dependences = dependences_of(self.flow, [*gathers, *seconds])
         classes = [
             replace(found, site=reordered_gather(found.site, self._order(found.site.groups)))
             for found in gather_classes(self.flow, gathers, self._dependences)
@@ -99,7 +100,7 @@ class _Planner:
         scatters = [
             reordered_scatter(x.scatter, self._order(x.scatter.groups)) for x in allowed if x.scatter is not None
         ]
-        wholes = [self._whole(x.whole, x.gather) for x in allowed if x.whole is not None and x.gather is not None]
+        wholes = [self._whole(x.whole, x.second) for x in allowed if x.whole is not None and x.second is not None]
         self._proposer.measure([*(c.site for c in classes), *scatters, *(site for site, _ in wholes)])
         entries: list[Entry] = []
         by_einsum: dict[int, tuple[GatherClass, Entry]] = {}
