@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Literal
 
 from engine.ir.edit import Editor
 from engine.passes.candidate import GateTerms
@@ -15,6 +16,13 @@ from engine.passes.decompose.options import Options
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite, Site
 from engine.passes.decompose.variants import Variant, ring_size
+
+Form = Literal["rolled", "unrolled"]
+Ring = Literal["one", "both"]
+Unroll = Literal[1, 2]
+
+TAKEN: tuple[Literal[1, 2, 4], ...] = (1, 2, 4)
+"""How many shards one einsum of a chain may take."""
 
 STRAIGHT_POSITIONS = 16
 STRAIGHT_INSTRUCTIONS = 100_000
@@ -128,17 +136,22 @@ class Proposer:
         """Variants in batches: a later batch is looked at only if nothing of the earlier ones applies."""
         options = self.options
         small = self.straight and ring_size(site) <= STRAIGHT_POSITIONS
-        forms = {"auto": ("unrolled", "rolled") if small or straight_only else ("rolled", "unrolled")}.get(
-            options.form, (options.form,)
-        )
-        rings = ("one",) if options.ring == "auto" and self.pricing.one_at_a_time else ("one", "both")
+        forms: tuple[Form, ...] = ("unrolled", "rolled") if small or straight_only else ("rolled", "unrolled")
+        if options.form != "auto":
+            forms = (options.form,)
+        rings: tuple[Ring, ...] = ("one",) if self.pricing.one_at_a_time else ("one", "both")
         if options.ring != "auto":
             rings = (options.ring,)
         for form in forms:
-            unrolls = (2, 1) if _gains_from_two(site, form) else (1,)
+            unrolls: tuple[Unroll, ...] = (2, 1) if _gains_from_two(site, form) else (1,)
             if options.unroll != "auto":
-                unrolls = (int(options.unroll),)
-            yield [v for u in unrolls for r in rings for v in _variants(site, form, u, r, options.accumulate)]
+                unrolls = (1,) if options.unroll == "1" else (2,)
+            made = (
+                Variant(form=form, unroll=unroll, ring=ring, accumulate=options.accumulate)
+                for unroll in unrolls
+                for ring in rings
+            )
+            yield [variant for plain in made for variant in _variants(site, plain)]
 
     def _why_not(self, site: Site, variant: Variant) -> str:
         if (variant.halved and not isinstance(site, GatherSite)) or variant.pipelined_halves:
@@ -146,17 +159,16 @@ class Proposer:
         return variant.why_not(site) or ""
 
 
-def _variants(site: Site, form: str, unroll: int, ring: str, accumulate: str) -> Iterator[Variant]:
-    made = Variant(form=form, unroll=unroll, ring=ring, accumulate=accumulate)  # type: ignore[arg-type]  # by options
+def _variants(site: Site, plain: Variant) -> Iterator[Variant]:
+    """`plain`, and what else there is to choose for `site` that no option names."""
     if isinstance(site, ChainSite):
         # What one einsum takes decides as much as the transfers: several shards, or halves, at once.
-        for chains in ("stride", "halves") if ring == "both" else ("stride",):
-            for shards, seconds in product((1, 2, 4), (1, 2, 4)):
-                yield replace(made, chains=chains, shards=shards, seconds=seconds)  # type: ignore[arg-type]
+        layouts = (plain, replace(plain, chains="halves")) if plain.both else (plain,)
+        yield from (replace(v, shards=a, seconds=b) for v, a, b in product(layouts, TAKEN, TAKEN))
         return
-    yield made
-    if unroll == 2 and ring == "one" and not isinstance(site, GatherSite):
-        yield Variant(form=form, unroll=2, ring=ring, accumulate=accumulate, chains="halves")  # type: ignore[arg-type]
+    yield plain
+    if plain.unroll == 2 and not plain.both and not isinstance(site, GatherSite):
+        yield replace(plain, chains="halves")
 
 
 def _gains_from_two(site: Site, form: str) -> bool:
