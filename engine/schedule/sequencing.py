@@ -39,7 +39,9 @@ class Sequencing:
                 tried = sequence.copy()
                 node = tried.pop(draw.randrange(len(tried)))
                 tried.insert(draw.randrange(len(tried) + 1), node)
-                made = self.decode(tried, strict=draw.random() < 0.7, shuffled=draw.random() < 0.5)
+                made = self.decode(
+                    tried, strict=draw.random() < 0.7, shuffled=draw.random() < 0.5, patient=draw.random() < 0.5
+                )
                 time = None if made is None else score(made)
                 if made is None or time is None:
                     continue
@@ -49,19 +51,27 @@ class Sequencing:
                     best, fastest = made, time
         return best
 
-    def decode(self, sequence: list[int], *, strict: bool, shuffled: bool = False) -> list[int] | None:
+    def decode(
+        self, sequence: list[int], *, strict: bool, shuffled: bool = False, patient: bool = False
+    ) -> list[int] | None:
         """The order that a sequence stands for, or None where the budget stops it.
 
-        `strict` lets no start overtake; `shuffled` weighs the lengths of paths at random.
+        `strict` lets no start overtake; `shuffled` weighs at random what is urgent and how long paths are; `patient`
+        rather waits for a place in flight than begins something that would keep the next start much longer.
         """
         instance = self._instance
         n = len(instance)
+        duration = instance.duration
         role, kind, partner, limit, held = (
             instance.role, instance.kind, instance.partner, instance.limit, instance.held,
         )  # fmt: skip
         turn = {node: k for k, node in enumerate(sequence)}
         urgency = [min([turn[s] for s in self._before[node]], default=n) for node in range(n)]
-        tail: list[float] = [t * self._random.uniform(0.3, 1.0) for t in self._tail] if shuffled else list(self._tail)
+        tail: list[float] = list(self._tail)
+        if shuffled:
+            draw = self._random.random
+            tail = [t * (0.3 + 0.7 * draw()) for t in tail]
+            urgency = [n if draw() < 0.5 else u for u in urgency]
         keys = [(urgency[node], -tail[node], node) for node in range(n)]
         for node in instance.parameters:
             keys[node] = (-2, 0, node)
@@ -88,13 +98,19 @@ class Sequencing:
         while len(order) < n:
             while under_way and under_way[0][0] <= now:
                 heappush(plain, (-1, 0, heappop(under_way)[1]))
-            node = -1
+            node, blocked = -1, False
             if len(order) >= len(instance.parameters) and starts and (not strict or starts[0][0] == waiting):
                 first = starts[0][1]
                 if flying[TOTAL] < limit[TOTAL] and flying[kind[first]] < limit[kind[first]]:
                     node = first
                     heappop(starts)
-            if node < 0 and plain:
+                else:
+                    blocked = True
+            if (
+                node < 0
+                and plain
+                and not (patient and blocked and _rather_waits(duration[plain[0][2]], under_way, now))
+            ):
                 node = heappop(plain)[2]
                 own = held.get(node)
                 if own is not None and any(f + h > m for f, h, m in zip(flying, own, limit, strict=True)):
@@ -118,6 +134,14 @@ class Sequencing:
                 if not left[s]:
                     push(s)
         return order
+
+
+def _rather_waits(time: int, under_way: list[tuple[int, int]], now: int) -> bool:
+    """Whether waiting for the next arrival costs less than what `time` of compute would delay it by."""
+    if not under_way:
+        return False
+    gap = under_way[0][0] - now
+    return time - gap > gap
 
 
 def _tails(instance: Instance) -> list[int]:
