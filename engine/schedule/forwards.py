@@ -28,8 +28,10 @@ def shift_forwards(instance: Instance, nodes: Ints, decisions: Decisions, loads:
     before = _time(instance, given, loads)
     if before == sum(instance.duration):
         return Order(nodes, decisions)
-    order = forward_order(instance, given)
-    if order is None or _time(instance, order, loads) >= before:
+    tried = [forward_order(instance, given), forward_order(instance, given, patient=True)]
+    timed = [(_time(instance, order, loads), order) for order in tried if order is not None]
+    after, order = min(timed, default=(before, given))
+    if after >= before:
         return Order(nodes, decisions)
     moved = np.array(order, np.int64)
     cap = instance.problem.memory_cap
@@ -44,10 +46,11 @@ def _time(instance: Instance, order: list[int], loads: Loads | None) -> int:
     return makespan(instance, order) if loads is None else shared_makespan(instance, order, loads)
 
 
-def forward_order(instance: Instance, given: list[int]) -> list[int] | None:
+def forward_order(instance: Instance, given: list[int], *, patient: bool = False) -> list[int] | None:
     """List scheduling from the beginning: starts first, then what has not to wait, by place in `given`.
 
-    None where the budget lets nothing more be placed.
+    `patient`: rather than begin something that would keep a start much longer from the place in flight that it waits
+    for, nothing runs until the next arrival. None where the budget lets nothing more be placed.
     """
     n = len(instance)
     role, kind, partner, limit = instance.role, instance.kind, instance.partner, instance.limit
@@ -81,19 +84,22 @@ def forward_order(instance: Instance, given: list[int]) -> list[int] | None:
     while len(order) < n:
         while under_way and under_way[0][0] <= now:
             heappush(plain, heappop(under_way)[1])
-        node = -1
+        node, blocked = -1, False
         if len(order) >= first and flying[TOTAL] < limit[TOTAL]:
             heads = [starts[k][0] for k in range(TOTAL) if starts[k] and flying[k] < limit[k]]
             if heads:
                 node = given[min(heads)]
                 heappop(starts[kind[node]])
+            blocked = patient and not heads and any(starts)
+        elif patient:
+            blocked = any(starts)
         if node < 0:
             fitting = [h for h in holders if _fits(instance, h, flying)]
             held = min(fitting, key=place.__getitem__, default=-1)
             if held >= 0 and (not plain or place[held] < plain[0]):
                 node = held
                 holders.remove(held)
-            elif plain:
+            elif plain and not (blocked and rather_waits(instance.duration[given[plain[0]]], under_way, now)):
                 node = given[heappop(plain)]
             elif under_way:
                 node = given[heappop(under_way)[1]]
@@ -115,6 +121,14 @@ def forward_order(instance: Instance, given: list[int]) -> list[int] | None:
             if not left[s]:
                 push(s)
     return order
+
+
+def rather_waits(time: int, under_way: list[tuple[int, int]], now: int) -> bool:
+    """Whether waiting for the next arrival costs less than what `time` of compute would keep a start from it."""
+    if not under_way:
+        return False
+    gap = under_way[0][0] - now
+    return time - gap > gap
 
 
 def _fits(instance: Instance, node: int, flying: list[int]) -> bool:

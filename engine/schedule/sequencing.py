@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from engine.schedule.forwards import rather_waits
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 
 
@@ -106,11 +107,7 @@ class Sequencing:
                     heappop(starts)
                 else:
                     blocked = True
-            if (
-                node < 0
-                and plain
-                and not (patient and blocked and _rather_waits(duration[plain[0][2]], under_way, now))
-            ):
+            if node < 0 and plain and not (patient and blocked and rather_waits(duration[plain[0][2]], under_way, now)):
                 node = heappop(plain)[2]
                 own = held.get(node)
                 if own is not None and any(f + h > m for f, h, m in zip(flying, own, limit, strict=True)):
@@ -134,14 +131,6 @@ class Sequencing:
                 if not left[s]:
                     push(s)
         return order
-
-
-def _rather_waits(time: int, under_way: list[tuple[int, int]], now: int) -> bool:
-    """Whether waiting for the next arrival costs less than what `time` of compute would delay it by."""
-    if not under_way:
-        return False
-    gap = under_way[0][0] - now
-    return time - gap > gap
 
 
 def _tails(instance: Instance) -> list[int]:
