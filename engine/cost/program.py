@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from engine.chips.machine import Machine
 from engine.cost.costs import Costs
@@ -28,8 +29,21 @@ class Program:
     trips: Mapping[int, int]
     """Instruction id of each reachable `while` → how often its body runs."""
     copies: Mapping[int, int] = field(default_factory=dict)
-    """Id of a loop body → picoseconds that its loop-carried copies take in each iteration; nothing where none are."""
+    """Id of a loop body → picoseconds that its loop-carried copies take in each iteration, where that is given; else
+    the simulator finds out what the body's order makes necessary."""
+    shows_copies: bool = True
+    """Whether the module holds its loop-carried copies itself, as a compiled one does."""
     weights: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Instruction id of a `conditional` → how often each branch runs, relative to the others; equally where missing."""
     notes: tuple[str, ...] = ()
     """What was assumed (an unknown trip count, a branch weight, …), each one sentence for the user."""
+
+    @cached_property
+    def loop_bodies(self) -> frozenset[int]:
+        """Ids of the computations that a `while` runs as its body."""
+        return frozenset(
+            int(graph.called.of(node)[0])
+            for graph in self.graphs.values()
+            for node, opcode in enumerate(graph.opcodes)
+            if opcode == "while"
+        )

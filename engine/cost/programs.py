@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
-from engine.cost.carried import loop_copies
-from engine.cost.compute import work_time
 from engine.cost.costs import Costs, Origin
 from engine.cost.imports import ImportedCosts, compiler_estimates
 from engine.cost.pricing import Pricing
 from engine.cost.program import Program
-from engine.cost.work import Work, padded_elements
-from engine.hlo.hlo_pb2 import ShapeProto
 from engine.ir.buffering import buffers_of
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
 from engine.ir.module import Module
-from engine.ir.shapes import byte_count
 from engine.ir.trips import trips_of
 
 _LISTED = 20
@@ -53,7 +48,7 @@ def prepare(
         costs=costs,
         buffers={id_: buffers_of(module, graph) for id_, graph in graphs.items()},
         trips=trips,
-        copies={body: _copying(copied, machine) for body, copied in loop_copies(module).items()},
+        shows_copies=module.is_scheduled,
         weights=weights,
         notes=(*machine.notes, *notes, *unsaid, *said),
     )
@@ -100,16 +95,6 @@ def _seen(module: Module, called: Sequence[int], found: ImportedCosts) -> tuple[
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(names[:_LISTED]) + more
-
-
-def _copying(arrays: Iterable[ShapeProto], machine: Machine) -> int:
-    """Picoseconds to read and write arrays once, one after the other."""
-    times = []
-    for shape in arrays:
-        elements = padded_elements(shape)
-        work = Work(loop=elements, ports=2 * elements, hbm=2 * byte_count(shape))
-        times.append(work_time(work, machine.chip))
-    return sum(times)
 
 
 def _replaced(costs: Costs, graph: Graph, found: ImportedCosts) -> Costs:

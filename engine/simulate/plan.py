@@ -11,6 +11,7 @@ from engine.cost.program import Program
 from engine.ir.graph import Graph, Ints
 from engine.ir.graphs import SEQUENTIAL
 from engine.schedule.problem import Order
+from engine.simulate.copies import copy_time
 from engine.simulate.memory import live_bytes
 from engine.simulate.run import CallPlan, ComputationRun, Plan
 from engine.simulate.work import Work, work_of
@@ -37,6 +38,7 @@ def plan_computation(program: Program, computation: int, order: Order, callees: 
         live=live,
         peak=peak,
         extra=peak - int(buffers.size[buffers.live_in].sum()),
+        copies=copy_time(program, work.graph.computation, order),
     )
 
 
@@ -64,8 +66,8 @@ def _plan_call(program: Program, graph: Graph, node: int, callees: Mapping[int, 
     opcode = graph.opcodes[node]
     if opcode == "while":
         body, condition = called
-        copies = program.copies.get(body.computation, 0)
-        return CallPlan(program.trips[int(graph.ids[node])], ((1, (condition, body)),), (condition,), copies)
+        trips = program.trips[int(graph.ids[node])]
+        return CallPlan(trips, ((1, (condition, body)),), (condition,), body.plan.copies)
     if opcode == "conditional":
         weights = branch_weights(program, graph, node)
         return CallPlan(1, tuple((weight, (run,)) for weight, run in zip(weights, called, strict=True) if weight))

@@ -65,6 +65,8 @@ class Plan:
     """Bytes live at each position of the order, callees' own not included, shape [n]."""
     peak: int
     extra: int
+    copies: int = 0
+    """Picoseconds of loop-carried copies after each execution, where this is the body of a loop."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
 from engine.ir.groups import device_groups
 from engine.schedule.problem import Schedule
+from engine.simulate.copies import copy_time
 from engine.simulate.plan import branch_weights, callers
 from engine.simulate.work import Work, work_of
 
@@ -146,7 +147,7 @@ class _Devices:
         called = [int(c) for c in graph.called.of(node)]
         if graph.opcodes[node] == "while":
             body, condition = called
-            copies = self.program.copies.get(body, 0)
+            copies = copy_time(self.program, body, self.schedule.orders[body])
             now = self._iterate(body, condition, copies, self.program.trips[int(graph.ids[node])], now)
             return self.execute(condition, now)
         ends = [self.execute(callee, now) for callee in called]

@@ -111,17 +111,6 @@ def test_columns_are_read_only_and_of_the_graphs_length(module: Module) -> None:
             assert not column.flags.writeable
 
 
-def test_a_loop_that_permutes_its_state_copies_it(module: Module) -> None:
-    """One copy of the shard an iteration, charged to the body; a compiled module shows its copies itself."""
-    found = program(module)
-    body = found.module.by_name["loop"].called_computation_ids[0]
-    assert list(found.copies) == [body]
-    assert found.copies[body] >= 2 * 2 * 1024 * 1024 / 1228e9 * 1e12
-    assert row(found, "out")["compute"] == 0
-    compiled = read_here(TEXT.replace(b"HloModule m,", b"HloModule m, is_scheduled=true,"))
-    assert not program(compiled).copies
-
-
 def test_a_table_replaces_what_it_names(module: Module) -> None:
     table = ImportedCosts("mine.csv", Origin.TABLE, {"product": 5, "start": 7, "gathered": 9, "done": 11})
     found = program(module, table)
