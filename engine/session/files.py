@@ -152,9 +152,10 @@ def _entry(item: dict[str, Any]) -> Entry:
 
 
 def _text(item: dict[str, Any], key: str) -> str:
-    if not isinstance(item[key], str):
-        raise ValueError(f"text was expected for '{key}', but {item[key]!r} came")
-    return item[key]
+    found = item[key]
+    if not isinstance(found, str):
+        raise ValueError(f"text was expected for '{key}', but {found!r} came")
+    return found
 
 
 def _optional(item: dict[str, Any], key: str) -> str | None:
