@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QPointF, QSize, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import (
     QAccessible,
     QFontMetrics,
@@ -81,6 +81,7 @@ class TimelineView(QAbstractScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
+        self.viewport().installEventFilter(self)
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.verticalScrollBar().valueChanged.connect(self.redraw)
@@ -144,7 +145,7 @@ class TimelineView(QAbstractScrollArea):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed & {"entries", "active", "base"}:
             self._restack(session)
-        if changed & {"selection"}:
+        if changed & {"selection", "entries", "active"}:
             self.anchor = anchor_of(session, self.anchor)
         if QAccessible.isActive():
             self.setAccessibleDescription(description_of(session))
@@ -210,13 +211,17 @@ class TimelineView(QAbstractScrollArea):
             frame = QPixmap(self.viewport().size() * ratio)
             frame.setDevicePixelRatio(ratio)
             painter = QPainter(frame)
-            paint_frame(painter, scene)
-            painter.end()
+            try:
+                paint_frame(painter, scene)
+            finally:
+                painter.end()  # Qt aborts over a painter that an error left active
             self._frame = frame
         painter = QPainter(self.viewport())
-        painter.drawPixmap(0, 0, self._frame)
-        paint_overlay(painter, scene, self._full_overlay())
-        painter.end()
+        try:
+            painter.drawPixmap(0, 0, self._frame)
+            paint_overlay(painter, scene, self._full_overlay())
+        finally:
+            painter.end()
 
     def paint_all(self, painter: QPainter) -> None:
         """Draw everything as shapes, for pictures that can be scaled."""
@@ -288,13 +293,13 @@ class TimelineView(QAbstractScrollArea):
         self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if header else Qt.CursorShape.ArrowCursor)
         self.viewport().update()
 
-    def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """The mouse leaves the viewport, which Qt does not pass on as leaving the scroll area."""
-        if event.type() == QEvent.Type.Leave:
+        if event.type() == QEvent.Type.Leave and watched is self.viewport():
             self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=())
             self.hovered.emit("")
             self.viewport().update()
-        return super().viewportEvent(event)
+        return super().eventFilter(watched, event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         position = event.position()

@@ -251,6 +251,18 @@ def test_changing_the_plan_glides_and_lands(qtbot: QtBot, view: TimelineView, ho
     assert shown is faster
 
 
+def test_a_shorter_timeline_does_not_leave_the_anchor_behind(view: TimelineView, host: FakeHost) -> None:
+    view.moves.step_slice(1)
+    for _ in range(20):
+        view.moves.step_slice(1)
+    entry = host.store.state.entries[1]
+    shorter = replace(variant(2, layers=1, loop=False), plan=entry.plan)
+    host.store.settle(entries=edits.arrived(host.store.state, "B", shorter).entries)
+    view.grab()
+    view.moves.follow_edges(forward=True)
+    assert view.anchor is None or view.anchor.row < len(shorter.timeline)
+
+
 def test_hit_outside_the_lanes_is_none(view: TimelineView) -> None:
     assert view.hit_at(QPointF(10, 100)) is None
     assert view.hit_at(QPointF(500, 2)) is None
