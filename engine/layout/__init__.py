@@ -1,1 +1,1 @@
-"""What will be drawn of a graph: what is open, and where it lies."""
+"""What the graph view shows and where: a module folded into groups, and layers of what is open. Nothing here draws."""

@@ -1,0 +1,168 @@
+"""A layered layout of one level: ranks, orders, coordinates, and the bends of edges that pass layers.
+
+After Sugiyama, Tagawa and Toda, "Methods for Visual Understanding of Hierarchical System Structures" (1981). Written
+here because libraries that have it are unmaintained (grandalf), GPL (igraph's), or need a system package (graphviz).
+Ranks and orders depend on the edges alone, never on sizes: a node that grows because it was opened stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+
+from engine.layout.coordinates import place_layers
+from engine.layout.ordering import order_layers
+from engine.layout.ranks import acyclic, ranks
+
+GAP_X = 20.0
+GAP_Y = 36.0
+GAP_BEND = 10.0
+PART_GAP = 32.0
+"""Between parts of the graph that no edge joins."""
+MOST_BENDS = 12_000
+"""Bends of all edges together; the longest edges beyond that go straight."""
+
+Edge = tuple[int, int]
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Left and top of each node, the size of all together, and for each edge the points it goes through."""
+
+    left: tuple[float, ...]
+    top: tuple[float, ...]
+    width: float
+    height: float
+    routes: tuple[tuple[Point, ...], ...]
+    turned: tuple[bool, ...]
+    """Edges that close a circle: they point up."""
+
+
+def lay_out(widths: Sequence[float], heights: Sequence[float], edges: Sequence[Edge]) -> Level:
+    """Lay out a graph whose edges are distinct and join different nodes. Deterministic; nodes come in reading order."""
+    turned = acyclic(len(widths), edges)
+    down = [(b, a) if turn else (a, b) for (a, b), turn in zip(edges, turned, strict=True)]
+    left, top = [0.0] * len(widths), [0.0] * len(widths)
+    routes: list[tuple[Point, ...]] = [()] * len(edges)
+    parts = _parts(len(widths), down)
+    placed = [_Part(nodes, which, widths, heights, down) for nodes, which in parts if which]
+    alone = [nodes[0] for nodes, which in parts if not which]
+    boxes = [(p.width, p.height) for p in placed] + [(widths[n], heights[n]) for n in alone]
+    corners, width, height = _shelves(boxes, len(placed))
+    for part, (x, y) in zip(placed, corners, strict=False):
+        for node, (dx, dy) in part.corner.items():
+            left[node], top[node] = x + dx, y + dy
+        for edge, points in part.routes.items():
+            moved = tuple((x + px, y + py) for px, py in points)
+            routes[edge] = moved[::-1] if turned[edge] else moved
+    for node, (x, y) in zip(alone, corners[len(placed) :], strict=True):
+        left[node], top[node] = x, y
+    return Level(tuple(left), tuple(top), width, height, tuple(routes), tuple(turned))
+
+
+def _parts(count: int, edges: Sequence[Edge]) -> list[tuple[list[int], list[int]]]:
+    """Nodes and edge numbers of what hangs together, in reading order."""
+    chief = list(range(count))
+
+    def find(node: int) -> int:
+        while chief[node] != node:
+            chief[node] = chief[chief[node]]
+            node = chief[node]
+        return node
+
+    for a, b in edges:
+        one, two = find(a), find(b)
+        chief[max(one, two)] = min(one, two)
+    found: dict[int, tuple[list[int], list[int]]] = {}
+    for node in range(count):
+        found.setdefault(find(node), ([], []))[0].append(node)
+    for number, (a, _) in enumerate(edges):
+        found[find(a)][1].append(number)
+    return list(found.values())
+
+
+def _shelves(boxes: Sequence[tuple[float, float]], joined: int) -> tuple[list[Point], float, float]:
+    """Corners of boxes in rows, about as wide as high; the first `joined` are parts with edges."""
+    area = sum((w + PART_GAP) * (h + PART_GAP) for w, h in boxes)
+    limit = max([sqrt(area * 1.6), *(w for w, _ in boxes)], default=0.0)
+    corners: list[Point] = []
+    x = y = row = width = 0.0
+    for number, (w, h) in enumerate(boxes):
+        gap = PART_GAP if number < joined else GAP_X
+        if corners and (x + w > limit or number == joined):
+            x, y, row = 0.0, y + row + (PART_GAP if number <= joined else GAP_X), 0.0
+        corners.append((x, y))
+        width, row = max(width, x + w), max(row, h)
+        x += w + gap
+    return corners, width, y + row
+
+
+class _Part:
+    """One connected part; corners relative to its own."""
+
+    def __init__(
+        self,
+        nodes: Sequence[int],
+        which: Sequence[int],
+        widths: Sequence[float],
+        heights: Sequence[float],
+        edges: Sequence[Edge],
+    ) -> None:
+        local = {node: n for n, node in enumerate(nodes)}
+        inner = [(local[edges[e][0]], local[edges[e][1]]) for e in which]
+        rank = ranks(len(nodes), inner)
+        chains = _chains(len(nodes), inner, rank)
+        total = len(rank)
+        up: list[list[int]] = [[] for _ in range(total)]
+        down: list[list[int]] = [[] for _ in range(total)]
+        for (a, b), chain in zip(inner, chains, strict=True):
+            steps = (a, *chain, b)
+            if rank[b] - rank[a] != len(steps) - 1:
+                continue  # too long for bends: it pulls at nothing
+            for one, two in pairwise(steps):
+                down[one].append(two)
+                up[two].append(one)
+        layers: list[list[int]] = [[] for _ in range(max(rank) + 1)]
+        for node, r in enumerate(rank):
+            layers[r].append(node)
+        order_layers(layers, up, down)
+        count = len(nodes)
+        wide = [*(widths[n] for n in nodes), *(2.0 for _ in range(total - count))]
+        gaps = [*(GAP_X for _ in nodes), *(GAP_BEND for _ in range(total - count))]
+        x = place_layers(layers, up, down, wide, gaps, count)
+        high = [max((heights[nodes[n]] for n in layer if n < count), default=0.0) for layer in layers]
+        tops = [0.0]
+        for layer_height in high:
+            tops.append(tops[-1] + layer_height + GAP_Y)
+        shift = min(c - w / 2 for c, w in zip(x, wide, strict=True))
+        self.width = max(c + w / 2 for c, w in zip(x, wide, strict=True)) - shift
+        self.height = tops[-1] - GAP_Y
+        self.corner = {node: (x[n] - wide[n] / 2 - shift, tops[rank[n]]) for n, node in enumerate(nodes)}
+        self.routes: dict[int, tuple[Point, ...]] = {}
+        for edge, (a, b), chain in zip(which, inner, chains, strict=True):
+            points = [(x[a] - shift, tops[rank[a]] + heights[nodes[a]])]
+            for bend in (a, *chain):
+                points.append((x[bend] - shift, tops[rank[bend]] + high[rank[bend]]))
+                if bend >= count:
+                    points.insert(-1, (x[bend] - shift, tops[rank[bend]]))
+            points.append((x[b] - shift, tops[rank[b]]))
+            self.routes[edge] = tuple(p for n, p in enumerate(points) if n == 0 or p != points[n - 1])
+
+
+def _chains(count: int, edges: Sequence[Edge], rank: list[int]) -> list[tuple[int, ...]]:
+    """New nodes (appended to `rank`) where edges pass layers, shortest edges first."""
+    chains: list[tuple[int, ...]] = [()] * len(edges)
+    spare = MOST_BENDS
+    for number in sorted(range(len(edges)), key=lambda e: rank[edges[e][1]] - rank[edges[e][0]]):
+        a, b = edges[number]
+        length = rank[b] - rank[a] - 1
+        if not 0 < length <= spare:
+            continue
+        spare -= length
+        first = len(rank)
+        rank.extend(range(rank[a] + 1, rank[b]))
+        chains[number] = tuple(range(first, first + length))
+    return chains
