@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.control import Control
 from engine.schedule.backwards import Backwards
+from engine.schedule.bounds import lower_bound
 from engine.schedule.facts import Facts
 from engine.schedule.forwards import shift_forwards
 from engine.schedule.guard import Guard
@@ -22,8 +23,10 @@ from engine.schedule.sharing import SharedFlights
 
 _NARROWED = 1_000
 """Instructions up to which smaller budgets are tried."""
-_NARROWEST = 4
-"""The budgets tried are smaller than this."""
+_NARROW = (1, 2)
+"""The budgets tried."""
+_SLACK = 1.001
+"""They are tried where the simulator takes this much longer than the lower bound."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,12 @@ class BottomUp:
         control.step(0.4, f"scheduling {problem.graph.name} bottom-up")
         order = self._order(instance, safe)
         simulated = problem.simulated
-        if not self.narrower or simulated is None or len(instance) > _NARROWED or not _stalls(instance, order):
+        if not self.narrower or simulated is None or len(instance) > _NARROWED:
+            return order
+        if simulated(order.nodes) <= lower_bound(problem) * _SLACK:
             return order
         orders = [order]
-        for total in range(1, min(instance.limit[TOTAL], _NARROWEST)):
+        for total in (t for t in _NARROW if t < instance.limit[TOTAL]):
             control.step(0.7, f"scheduling {problem.graph.name} bottom-up with {total} in flight")
             narrow = instance.within(replace(problem.budget, total=total))
             if fits_budget(narrow, np.array(safe, np.int64)):
@@ -110,9 +115,3 @@ class BottomUp:
         return Backwards(
             instance, ranking, cap, guard, flights, stalls_rather=self.aggressive and self.depth_over_stall
         )
-
-
-def _stalls(instance: Instance, order: Order) -> bool:
-    """Whether transfers slow each other or are exposed: the simulator takes longer than the compute does."""
-    assert instance.problem.simulated is not None
-    return instance.problem.simulated(order.nodes) > sum(instance.duration)
