@@ -10,8 +10,8 @@ import numpy as np
 from engine.control import Control
 from engine.ir.graph import Ints
 from engine.schedule.instance import DONE, START, Instance
-from engine.schedule.measure import broken_rule, makespan
-from engine.schedule.memory import input_order
+from engine.schedule.measure import broken_rule, makespan, peak_memory
+from engine.schedule.memory import input_order, squeezed
 from engine.schedule.problem import Decisions, Order, Problem
 from engine.schedule.rebalance import rebalance
 from engine.schedule.stretch import Blocked, dones_late, starts_early
@@ -36,7 +36,16 @@ class TopDown:
     def schedule(self, problem: Problem, control: Control) -> Order:
         control.step(0.0, f"ordering {problem.graph.name} by memory")
         instance = Instance.of(problem)
-        given = input_order(instance)
+        orders = [self._from(instance, input_order(instance), control)]
+        if problem.memory_cap is not None:
+            given = orders[0].nodes.tolist()
+            tighter, _ = squeezed(instance, given, peak_memory(problem, orders[0].nodes))
+            orders.append(self._from(instance, tighter, control))
+        return min(orders, key=lambda order: makespan(instance, order.nodes.tolist()))
+
+    def _from(self, instance: Instance, given: list[int], control: Control) -> Order:
+        """The order made from the input order `given`, which is within budget and cap."""
+        problem = instance.problem
         best = self._stretched(instance, given, given)
         if not self.rebalance:
             return best
