@@ -1,1 +1,1 @@
-"""The data flow around the selected instruction."""
+"""The Graph tab: modules as layers of nodes that open."""

@@ -17,7 +17,8 @@ class Glide:
     """Positions between two timelines. Slices are matched by instruction and iteration; what is new stays put."""
 
     def __init__(self, old: Timeline, new: Timeline) -> None:
-        self._new = new
+        self.timeline = new
+        """Where the movement ends."""
         self._start = new.start.copy()
         self._duration = new.duration.copy()
         key_old, rows_old = _keys(old)
@@ -32,8 +33,8 @@ class Glide:
 
         def positions(rows: Ints) -> tuple[Ints, Ints]:
             return (
-                _between(self._start[rows], self._new.start[rows], eased),
-                _between(self._duration[rows], self._new.duration[rows], eased),
+                _between(self._start[rows], self.timeline.start[rows], eased),
+                _between(self._duration[rows], self.timeline.duration[rows], eased),
             )
 
         return positions

@@ -140,7 +140,10 @@ class TimelineView(QAbstractScrollArea):
         self.viewport().update()
 
     def _positions(self) -> dict[str, Positions]:
-        return {key: glide.at(self._glide_part) for key, glide in self._gliding.items()}
+        shown = {e.key: e.variant.timeline for e in self.session.entries if e.variant is not None}
+        return {
+            key: glide.at(self._glide_part) for key, glide in self._gliding.items() if shown.get(key) is glide.timeline
+        }
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed & {"entries", "active", "base"}:

@@ -263,6 +263,18 @@ def test_a_shorter_timeline_does_not_leave_the_anchor_behind(view: TimelineView,
     assert view.anchor is None or view.anchor.row < len(shorter.timeline)
 
 
+def test_a_result_that_comes_while_the_picture_glides_is_drawn_as_it_is(view: TimelineView, host: FakeHost) -> None:
+    entry = host.store.state.entries[1]
+    for made in (variant(2, overlap=True), variant(3, layers=9)):
+        host.store.settle(entries=edits.arrived(host.store.state, "B", replace(made, plan=entry.plan)).entries)
+    view.hide()
+    last = replace(variant(3, layers=12), plan=entry.plan)
+    host.store.settle(entries=edits.arrived(host.store.state, "B", last).entries)
+    assert "B" not in view.scene().gliding
+    view.show()
+    view.grab()
+
+
 def test_hit_outside_the_lanes_is_none(view: TimelineView) -> None:
     assert view.hit_at(QPointF(10, 100)) is None
     assert view.hit_at(QPointF(500, 2)) is None
