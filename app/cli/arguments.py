@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 _COMMANDS = (
     "open", "demo", "report", "compare", "sweep", "verify", "tune", "export", "explain",
-    "chips", "passes", "schedulers",
+    "capture", "chips", "passes", "schedulers",
 )  # fmt: skip
 _EPILOG = (
     "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; "
@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
     add.add_argument("--seed", type=int, default=0, metavar="S", help="of the random inputs")
+    add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones")
     add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
     add.add_argument("--json", action="store_true", help="machine-readable")
 
@@ -101,6 +102,11 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("-o", "--output", required=True, metavar="BUNDLE", help="a folder, or a file that ends in .zip")
     add.add_argument("--seed", type=int, default=0, metavar="S", help="of the inputs that the plan is verified with")
     add.add_argument("--no-verify", action="store_true", help="do not run the plan on CPU devices first")
+    add.add_argument(
+        "--order-only",
+        action="store_true",
+        help="keep the instructions that the captured job's compiler made, and only put them in a better order",
+    )
     add.add_argument(
         "--require-gain", action="store_true", help="exit 1 unless a plan is faster than the module as loaded"
     )
@@ -119,6 +125,23 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("instruction", metavar="INSTRUCTION")
     _machine(add)
     _plan(add)
+
+    add = commands.add_parser(
+        "capture", help="a JAX script's jitted functions as partitioned HLO, in its own interpreter"
+    )
+    add.add_argument("script", metavar="SCRIPT")
+    add.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    add.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder; each function gets one in it")
+    add.add_argument(
+        "--python", metavar="PATH", help="the interpreter that runs the script's job; default this one, if it has jax"
+    )
+    add.add_argument(
+        "--target", default="attached", metavar="T",
+        help="attached (default), cpu:8 (so many CPU devices), or tpu:v4:2x2x2 (none needed, but libtpu beside jax)",
+    )  # fmt: skip
+    add.add_argument("--function", metavar="NAME", help="only this one; default all, the largest is named last")
+    add.add_argument("--go-on", action="store_true", help="run the script to its end")
+    add.add_argument("--time-limit", type=float, metavar="SECONDS", help="give up after so long")
 
     for name, what in (
         ("chips", "chips that ship, with their figures"),

@@ -28,6 +28,7 @@ def run(arguments: Namespace) -> int:
             seed=arguments.seed,
             seeds=arguments.seeds,
             platform=arguments.platform,
+            inputs=arguments.inputs,
             control=control.part(0.3, 1.0),
         )
     changed = sum(c.chosen for c in result.candidates)

@@ -77,9 +77,12 @@ def test_several_parts_keep_their_order() -> None:
 )
 def test_mistakes_are_named(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        for name, given_options in options.split(text):
-            options.build(Part, name, given_options)
+        built(text)
     assert said in str(caught.value)
+
+
+def built(text: str) -> list[Part]:
+    return [options.build(Part, name, given_options) for name, given_options in options.split(text)]
 
 
 def test_fields_describe_themselves_for_forms() -> None:
