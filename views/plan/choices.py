@@ -12,7 +12,7 @@ OFF = "off"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One option of one pass, as a list to choose from; the first is the default."""
+    """One option of one pass, as a list to choose from; the first (after `OFF`) is the pass's own default."""
 
     caption: str
     part: str
@@ -52,7 +52,7 @@ CHOICES = (
         "fusion",
         "fuse",
         "policy",
-        (OFF, "default", "overlap", "none", "auto"),
+        (OFF, "overlap", "default", "auto", "none"),
         optional=True,
         tip="Which fusion policy: greedy as a compiler without overlap in mind, or aware of transfers",
     ),
