@@ -51,6 +51,10 @@ def main() -> int:
         shown.window.show_pane("Budget")
         _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))
         picture(shown.window, "budget")
+        shown.window.show_pane("Graph")
+        _select_permute(shown)
+        _pump(application, 0.3)
+        picture(shown.window, "graph")
         shown.window.show_pane("HLO")
         _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))
         picture(shown.window, "hlo")
@@ -120,6 +124,15 @@ def _select(application: QApplication, shown: Explorer) -> None:
     shown.store.become("Select", state)
     view.setFocus(Qt.FocusReason.OtherFocusReason)
     _pump(application)
+
+
+def _select_permute(shown: Explorer) -> None:
+    """Select one permute of the active variant."""
+    variant = shown.store.state.active_variant
+    assert variant is not None
+    permutes = variant.timeline.instruction[variant.timeline.category == Category.PERMUTE]
+    state = edits.selected(shown.store.state, shown.store.state.active, (int(permutes[len(permutes) // 2]),))
+    shown.store.become("Select", state)
 
 
 def _wait(application: QApplication, done: Callable[[], bool], limit: float = 300.0) -> None:

@@ -66,6 +66,10 @@ class ComparePane(QWidget):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.table.horizontalHeader().setMaximumSectionSize(40 * GRID)
+        self.table.horizontalHeader().setSectionResizeMode(
+            self.table.columnCount() - 1, QHeaderView.ResizeMode.Interactive
+        )
+        self.table.horizontalHeader().setStretchLastSection(True)  # Qt's signature
         self.table.setAccessibleName("comparison of variants")
         for number, column in enumerate(COLUMNS):
             header = self.table.horizontalHeaderItem(len(_HEAD) + number)

@@ -27,6 +27,8 @@ class Column:
     text: Callable[[Metrics], str]
     less: bool = True
     tip: str = ""
+    judged: bool = True
+    """Whether one value is better than another at all."""
 
 
 COLUMNS = (
@@ -44,7 +46,13 @@ COLUMNS = (
     Column(
         "peak memory", lambda m: m.peak_memory, lambda m: bytes_text(m.peak_memory), tip="Most bytes live at a moment"
     ),
-    Column("in flight", lambda m: m.max_in_flight, lambda m: str(m.max_in_flight), tip="Most operations in flight"),
+    Column(
+        "in flight",
+        lambda m: m.max_in_flight,
+        lambda m: str(m.max_in_flight),
+        tip="Most operations in flight",
+        judged=False,
+    ),
     Column(
         "over bound",
         lambda m: m.makespan / max(1, m.lower_bound),
@@ -57,7 +65,7 @@ COLUMNS = (
 def best_of(column: Column, metrics: Sequence[Metrics]) -> float | None:
     """The best value of a column; None where all are alike and none deserves a mark."""
     values = [column.value(m) for m in metrics]
-    if len(values) < 2 or min(values) == max(values):
+    if not column.judged or len(values) < 2 or min(values) == max(values):
         return None
     return min(values) if column.less else max(values)
 
