@@ -1,0 +1,160 @@
+"""The worker's side of `engine.execute.compiling`: topologies, options and the call into the compiler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+from jaxlib import _jax
+from jaxlib.mlir import ir
+
+from engine.control import Control
+from engine.errors import LapstrakeError, UnsupportedError, WorkerError
+from engine.execute.compiling import Compiled, Unpartitioned
+from engine.execute.legalize import list_groups
+from engine.execute.pinning import Pin
+from engine.execute.targets import Target
+from engine.execute.transforms import register
+from engine.hlo import xla
+from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.ir.module import Module
+
+_PARTITIONERS = {"tpu": "tpu-spmd-partitioning", "cuda": "spmd-partitioning,sharding-propagation"}
+_PACKAGES = {"tpu": ("libtpu",), "cuda": ("jax-cuda12-pjrt", "jax-cuda12-plugin")}
+_pin = Pin()
+
+
+def compile_in_worker(
+    program: Module | Unpartitioned,
+    target: Target,
+    options: Mapping[str, bool | int | str],
+    placement: Sequence[int] | None,
+    orders: Mapping[str, Sequence[str]],
+    *,
+    control: Control,
+) -> Compiled:
+    """See `compile_module`."""
+    control.step(0.0, f"compiling {program.name} for {target}")
+    devices = _devices(target)
+    placed = devices if placement is None else [devices[chip] for chip in placement]
+    if orders:
+        _register_pin(target.platform)
+    _pin.ask(orders)
+    with TemporaryDirectory(prefix="lapstrake-compiler-") as folder:
+        asked = {**options, "xla_dump_to": folder, "xla_dump_latency_hiding_schedule": True}
+        begun = time.perf_counter()
+        try:
+            executable = _compile(program, target, placed, asked)
+            text = executable.hlo_modules()[0].to_string()
+        except LapstrakeError:
+            raise
+        except (RuntimeError, ValueError, ir.MLIRError) as error:
+            raise WorkerError(f"the compiler for {target} refuses {program.name}: {_first_line(error)}") from None
+        seconds = time.perf_counter() - begun
+        schedules = sorted(Path(folder).glob("*schedule.txt"))
+        schedule = schedules[0].read_text(errors="replace") if schedules else ""
+    if orders and not _pin.pinned:
+        raise WorkerError(f"the compiler for {target} did not ask for the order of {program.name}")
+    return Compiled(target, text, schedule, seconds, _versions(target.platform), tuple(_pin.pinned))
+
+
+def _compile(program: Module | Unpartitioned, target: Target, devices: Sequence[Any], asked: Mapping[str, Any]) -> Any:
+    options = _jax.CompileOptions()
+    options.num_replicas, options.num_partitions = 1, len(devices)
+    if isinstance(program, Module):
+        options.num_replicas, options.num_partitions = program.header.replica_count, program.header.num_partitions
+        disabled = [str(asked.get("xla_disable_hlo_passes", "")), _PARTITIONERS[target.platform]]
+        asked = {**asked, "xla_disable_hlo_passes": ",".join(filter(None, disabled))}
+        code = _stablehlo(program)
+    else:
+        code = program.code
+    options.env_option_overrides = list(asked.items())
+    build = options.executable_build_options
+    build.num_replicas, build.num_partitions = options.num_replicas, options.num_partitions
+    build.use_spmd_partitioning = True
+    build.use_shardy_partitioner = isinstance(program, Unpartitioned)
+    ids = np.array([device.id for device in devices]).reshape(options.num_replicas, options.num_partitions)
+    build.device_assignment = _jax.DeviceAssignment.create(ids)
+    with _context():
+        return devices[0].client.compile(ir.Module.parse(code), _jax.DeviceList(tuple(devices)), options)
+
+
+def _stablehlo(module: Module) -> bytes:
+    """Groups are listed first: jaxlib 0.10.2 reads mesh-form groups back as others when there are two meshes."""
+    proto = HloModuleProto()
+    proto.CopyFrom(module.proto)
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            list_groups(instruction)
+    try:
+        return xla.to_stablehlo(proto.SerializeToString())
+    except xla.XlaError as error:
+        raise WorkerError(f"XLA cannot convert {module.name}: {_first_line(error)}") from None
+
+
+def _context() -> Any:
+    return import_module("jax._src.interpreters.mlir").make_ir_context()
+
+
+@cache
+def _devices(target: Target) -> list[Any]:
+    """Devices by chip number, the target's first dimension fastest."""
+    try:
+        found = _described(target).devices
+    except (RuntimeError, ValueError, NotImplementedError) as error:
+        raise UnsupportedError(f"the compiler has no devices {target}: {_first_line(error)}") from None
+    if len(found) != target.devices:
+        raise UnsupportedError(f"{target} should have {target.devices} devices, but the compiler lists {len(found)}")
+    if target.platform == "tpu":
+        return sorted(found, key=lambda device: (*reversed(device.coords), device.core_on_chip))
+    return list(found)
+
+
+def _described(target: Target) -> Any:
+    if target.platform == "cuda":
+        config = import_module("engine.execute.gpu_targets").CONFIGURATIONS[target.generation]
+        return topologies.get_topology_desc(platform="cuda", target_config=config, topology=target.size)
+    more: dict[str, Any] = {}
+    if target.generation == "v4":
+        more["chip_config_name"] = "megacore"
+    if target.wraps:
+        more["wrap"] = (True,) * len(target.shape)
+    hosts = (2, 2, 1)[: len(target.shape)]
+    if any(size % host for size, host in zip(target.shape, hosts, strict=True)):
+        more["chips_per_host_bounds"] = (1,) * len(target.shape)
+    return topologies.get_topology_desc(platform="tpu", topology_name=f"{target.generation}:{target.size}", **more)
+
+
+@cache
+def _register_pin(platform: str) -> None:
+    register(_pin, platform, _library(platform))
+
+
+def _library(platform: str) -> str:
+    if platform == "tpu":
+        return str(import_module("libtpu").get_library_path())
+    package = import_module("jax_plugins.xla_cuda12")
+    return str(Path(str(package.__file__)).parent / "xla_cuda_plugin.so")
+
+
+def _versions(platform: str) -> dict[str, str]:
+    found = {"jax": jax.__version__, "jaxlib": xla.version()}
+    for package in _PACKAGES[platform]:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
