@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         "capture", help="a JAX script's jitted functions as partitioned HLO, in its own interpreter"
     )
     add.add_argument("script", metavar="SCRIPT")
-    add.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    add.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="of the script; those with dashes come after --")
     add.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder; each function gets one in it")
     add.add_argument(
         "--python", metavar="PATH", help="the interpreter that runs the script's job; default this one, if it has jax"

@@ -10,18 +10,20 @@ from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Control
 from engine.errors import UnsupportedError
 from engine.execute.verifying import Verification, verify
-from engine.export.bundle import bundle_files, read_capture, write_bundle
+from engine.export.bundle import bundle_files, write_bundle
+from engine.export.captured import captured_file, read_capture
 from engine.quantities import gain_text, time_text
 from engine.session.evaluation import Evaluator
-from engine.session.tuning import Trial, Tuning, tune
+from engine.session.tuning import Trial, Tuning, tune, tune_order
 
 
 def run(arguments: Namespace) -> int:
     """Search, verify, write; 1 when the numbers differ (nothing is written then), or nothing is faster and that was
     required."""
     with progress(arguments, limited=False) as control:
-        module = loading.load(arguments.file, control.part(0.0, 0.05))
-        capture = read_capture(arguments.file)
+        file = captured_file(arguments.file, scheduled=arguments.order_only)
+        module = loading.load(file, control.part(0.0, 0.05))
+        capture = read_capture(file)
         evaluator = loading.evaluator(module, arguments)
         with progress(arguments) as limited:
             found = _search(evaluator, arguments, limited)
@@ -43,6 +45,8 @@ def run(arguments: Namespace) -> int:
 
 def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tuning:
     plan = loading.plan(arguments)
+    if arguments.order_only:
+        return tune_order(evaluator, arguments.scheduler, loading.memory_cap(arguments), control)
     if plan is None:
         return tune(evaluator, memory_cap=loading.memory_cap(arguments), control=control)
     base = tune(evaluator, rounds=0, memory_cap=plan.memory_cap, control=control).base
@@ -55,6 +59,8 @@ def _verify(
 ) -> tuple[Verification | None, str]:
     if arguments.no_verify:
         return None, "verification was switched off"
+    if arguments.order_only:
+        return None, "an order of the same instructions changes no numbers"
     changed = evaluator.transform(found.best.plan).module
     try:
         return verify(evaluator.module, changed, seed=arguments.seed, control=control), ""

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from io import BytesIO
@@ -20,15 +19,17 @@ from typing import Any
 
 from engine import worker
 from engine.control import QUIET, Control
-from engine.errors import InputError, UsageError
+from engine.errors import UsageError
 from engine.execute.legalize import list_groups
 from engine.execute.verifying import Verification
+from engine.export.captured import Capture
 from engine.export.costs_text import costs_text
 from engine.export.hlo import export_bytes
 from engine.export.perfetto import trace_bytes
 from engine.export.report_html import report_html
+from engine.export.routes import readme, undoing
 from engine.export.schedule_text import schedule_text
-from engine.export.tagging import names, orders, tagged
+from engine.export.tagging import fusions, names, orders, tagged
 from engine.export.writing import write_atomically
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
@@ -46,29 +47,6 @@ _STRUCTURE = ("decompose",)
 """Passes that change what a job runs; the others change how its compiler does it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """What is known of the program that a module was captured from."""
-
-    fingerprint: Mapping[str, str]
-    signature: Mapping[str, Any]
-    versions: Mapping[str, str]
-
-
-def read_capture(path: str) -> Capture | None:
-    """The ``capture.json`` beside a captured module; None where there is none. Raises InputError for a damaged one."""
-    file = Path(path).parent / "capture.json"
-    if path == "-" or not file.is_file():
-        return None
-    try:
-        content = json.loads(file.read_text("utf-8"))
-        return Capture(content["fingerprint"], content["signature"], content["versions"])
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"{file}: what lapstrake_capture writes was expected, but it cannot be read ({error})"
-        ) from None
-
-
 def bundle_files(
     evaluator: Evaluator,
     best: Variant,
@@ -79,19 +57,27 @@ def bundle_files(
     control: Control = QUIET,
 ) -> dict[str, bytes]:
     """Every file of the bundle for `best`, by name. `unverified` says why there is no `verification`."""
-    structure = _structure(best.plan)
-    made = tagged(evaluator.transform(Plan(structure)).module)
-    shown = evaluator.with_module(made).evaluate(_rest(best.plan))
+    order_only = capture is not None and capture.scheduled is not None
+    if order_only and best.plan.passes:
+        raise UsageError(
+            "a module that its compiler has scheduled can only be put in another order, but the plan has the passes "
+            f"{best.plan.passes}: tune partitioned.hlo for them"
+        )
+    if order_only:
+        made, shown = evaluator.module, best
+    else:
+        made = tagged(evaluator.transform(Plan(_structure(best.plan))).module)
+        shown = evaluator.with_module(made).evaluate(_rest(best.plan))
     program = shown.program
     control.step(0.3, "writing modules")
-    changes = bool(structure) and made is not evaluator.module and any(c.chosen for c in best.candidates)
     content = {
         "original.hlo.pb": export_bytes(evaluator.module, "pb"),
         "tuned.hlo": export_bytes(program.module, "hlo", shown.schedule),
         "tuned.hlo.pb": export_bytes(program.module, "pb", shown.schedule),
-        "tuned.mlirbc": _program(made),
-        "order.json": _json(orders(program, shown.schedule) if changes else names(best.program, best.schedule)),
+        "order.json": _json((names if order_only else orders)(program, shown.schedule)),
     }
+    if not order_only:
+        content["tuned.mlirbc"] = _program(made)
     control.step(0.8, "writing reports")
     content |= {
         "schedule.pbtxt": schedule_text(program.module, simulate_computations(program, shown.schedule)).encode(),
@@ -100,7 +86,12 @@ def bundle_files(
         "report.html": report_html(evaluator.module, evaluator.machine, [base, best]).encode(),
         "lapstrake_job.py": files("engine.export.payload").joinpath("lapstrake_job.py").read_bytes(),
     }
-    manifest = _manifest(evaluator, best, base, verification, unverified, capture, changes)
+    undone = undoing(program, shown.schedule, evaluator.machine)
+    manifest = _manifest(evaluator, best, base, verification, unverified, capture)
+    manifest["structure"] = not order_only
+    manifest["fusions"] = [] if order_only else fusions(program)
+    manifest["warnings"] = list(undone)
+    content["README.md"] = readme(made.name, evaluator.module.header.num_partitions, order_only, undone).encode()
     manifest["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
     manifest["digest"] = hashlib.sha256(_canonical(manifest)).hexdigest()
     content["manifest.json"] = json.dumps(manifest, indent=1).encode()
@@ -167,7 +158,6 @@ def _manifest(
     verification: Verification | None,
     unverified: str,
     capture: Capture | None,
-    changes: bool,
 ) -> dict[str, Any]:
     module = evaluator.module
     printed = {"kind": "partitioned", "sha256": hashlib.sha256(export_bytes(module, "hlo")).hexdigest()}
@@ -175,10 +165,10 @@ def _manifest(
         "schema": SCHEMA,
         "tool": {"lapstrake": _version(), "jaxlib": xla.version()},
         "module": module.name,
-        "structure": changes,
         "fingerprint": printed if capture is None else dict(capture.fingerprint),
         "signature": None if capture is None else dict(capture.signature),
         "versions": {} if capture is None else dict(capture.versions),
+        "scheduled": None if capture is None or capture.scheduled is None else dict(capture.scheduled),
         "machine": {
             "chip": evaluator.machine.chip.name,
             "topology": str(evaluator.machine.topology),

@@ -12,6 +12,8 @@ from engine.ir.module import Module
 from engine.schedule.problem import Schedule
 
 _TAG = re.compile(r"lapstrake=([\w.\-]+)")
+_BOOKKEEPING = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy"))
+"""What takes no part in an order: free, or for the compiler to place."""
 
 
 def tagged(module: Module) -> Module:
@@ -40,6 +42,17 @@ def orders(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:
     return found
 
 
+def fusions(program: Program) -> list[list[str]]:
+    """Tags of what each fusion of the module holds, for those that hold two or more."""
+    found = [
+        list(dict.fromkeys(_tags(program.module, instruction)))
+        for graph in program.graphs.values()
+        for instruction in (program.module.instructions[i] for i in graph.ids.tolist())
+        if instruction.opcode == "fusion"
+    ]
+    return [tags for tags in found if len(tags) > 1]
+
+
 def names(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:
     """Computation name → instruction names in the order of `schedule`: for a module that its compiler knows."""
     return {
@@ -54,7 +67,7 @@ def _tags(module: Module, instruction: HloInstructionProto) -> Iterator[str]:
             yield from _tags(module, inner)
         return
     found = _TAG.findall(instruction.metadata.op_name)
-    if not found or instruction.opcode in ("parameter", "constant"):
+    if not found or instruction.opcode in _BOOKKEEPING:
         return
     end = instruction.opcode.rpartition("-")[2]
     yield f"{found[-1]}/{end}" if end in ("start", "done") else found[-1]

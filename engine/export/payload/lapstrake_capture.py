@@ -1,36 +1,43 @@
 """Write down what a JAX script compiles, for `lapstrake tune`. This file and jax are all it needs.
 
-    python lapstrake_capture.py SCRIPT [arguments of the script] --out DIR
+    python lapstrake_capture.py --out DIR SCRIPT [arguments of the script]
 
-lowers and compiles each function from `jax.jit` at its first call and stops after the one named with `--function`, or,
-without a name, goes on until the script ends (`--go-on` executes the functions; without it the script ends at the
-first call whose result it would need). In a program of one's own:
+runs the script, and lowers and compiles each function from `jax.jit` at its first call. It ends at the first call of
+the function named with `--function`; without a name, when the largest function captured is called again, which is when
+a training loop has come around (`--go-on` runs the script to its end). In a program of one's own:
 
     from lapstrake_capture import capture
     capture(step, *arguments_or_shape_structs, out="DIR")
 
-For each function the folder gets `partitioned.hlo` (after XLA's partitioner, before anything is optimised) and
+For each function a folder gets `partitioned.hlo` (after XLA's partitioner, before anything is optimised),
+`scheduled.hlo` (as the compiler put it in order, where jax has a hook for that; for plans of order alone) and
 `capture.json`: what the program is known by, its arguments and results, mesh, and versions.
+
+`--target tpu:v4:2x2x2` compiles for TPUs that are not there (libtpu has to be installed): the script runs on as many
+CPU devices (`XLA_FLAGS=--xla_force_host_platform_device_count=8`, `JAX_PLATFORMS=cpu`).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import itertools
 import json
+import math
 import os
 import pathlib
 import re
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 SCHEMA = 1
-_PASSES = "spmd-partitioning|tpu-spmd-partitioning"
+_PARTITIONERS = "spmd-partitioning|tpu-spmd-partitioning"
 _WHOLE = {
     "tpu": {
         "xla_tpu_enable_windowed_einsum_for_all_gather": False,
@@ -38,54 +45,168 @@ _WHOLE = {
     }
 }
 """Options with which a compiler leaves collectives whole, so that there is something to decompose."""
+OBSTACLES = (
+    (r"\w*python\w*callback|SendToHost|RecvFromHost|stablehlo\.(send|recv)\b", "it calls back to the host"),
+    (r"!stablehlo\.token", "it has ordered effects"),
+    (r'memory_kind = "(?!device)', "it uses a memory kind other than device"),
+    (r"annotate_device_placement", "it moves data between memory kinds"),
+    (r"_internal_pmap_axis_name|num_replicas = (?!1 )", "it is made by pmap"),
+    (r"algorithm = <lhs_precision_type", "it chooses a dot algorithm, which the plan's format drops"),
+)
+"""Text of a lowered program → why no plan of it can run in a job; the same as in lapstrake_job.py."""
 
 
 class CaptureError(Exception):
     """What cannot be captured, and why."""
 
 
-def capture(step: Any, *args: Any, out: str, name: str = "", **kwargs: Any) -> pathlib.Path:
+def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", **kwargs: Any) -> pathlib.Path:
     """Lower and compile a function from `jax.jit` for these arguments (arrays or `jax.ShapeDtypeStruct`s with
-    shardings); nothing is executed. Returns the folder that was written. Raises CaptureError."""
+    shardings); nothing is executed. `target` names devices that are not there, ``tpu:v4:2x2x2``. Returns the folder
+    that was written. Raises CaptureError."""
     if not hasattr(step, "lower"):
         raise CaptureError(f"{step!r} is no function from jax.jit")
-    lowered = step.lower(*args, **kwargs)
-    compiled, text = _compile(lowered)
     label = name or getattr(step, "__name__", "step")
-    folder = pathlib.Path(out) / re.sub(r"[^\w.\-]", "_", label)
-    folder.mkdir(parents=True, exist_ok=True)
+    lowered = step.lower(*args, **kwargs)
+    compiled, text, scheduled = _compile(lowered)
+    known = versions(compiled)
+    about = signature(lowered, compiled)
+    identity = None
+    if target:
+        lowered = step.trace(*args, **kwargs).lower(lowering_platforms=(target.partition(":")[0],))
+        text, scheduled = _compile_without_devices(lowered, target), None
+        known = {**known, "platform": target, "platform_version": ""}
+        about["mesh"]["devices"] = None
+    if scheduled is not None:
+        identity = scheduled_as(scheduled)
+    printed = lowered.as_text(debug_info=False)
     content = {
         "schema": SCHEMA,
         "name": label,
-        "fingerprint": {
-            "kind": "lowered",
-            "sha256": hashlib.sha256(lowered.as_text(debug_info=False).encode()).hexdigest(),
-        },
-        "signature": signature(lowered, compiled),
-        "versions": versions(compiled),
+        "fingerprint": {"kind": "lowered", "sha256": hashlib.sha256(printed.encode()).hexdigest()},
+        "obstacle": next((why for pattern, why in OBSTACLES if re.search(pattern, printed)), ""),
+        "signature": about,
+        "scheduled": identity,
+        "versions": known,
     }
+    folder = pathlib.Path(out) / re.sub(r"[^\w.\-]", "_", label)
+    folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "partitioned.hlo", text.encode())
+    if scheduled is not None:
+        # The hook's proto has no place for the count; readers need it.
+        counted = f", num_partitions={math.prod(about['mesh']['sizes'])}\n"
+        printed = _full_text(scheduled, metadata=True)
+        _write(folder / "scheduled.hlo", printed.replace("\n", counted, 1).encode())
     _write(folder / "capture.json", json.dumps(content, indent=1).encode())
     return folder
 
 
-def _compile(lowered: Any) -> tuple[Any, str]:
-    """The executable, and the module as its partitioner left it."""
-    platform = _platform(lowered)
+def _compile(lowered: Any) -> tuple[Any, str, Any]:
+    """The executable as the job makes it, the module as its partitioner left it, and as its scheduler did or None."""
+    whole = _WHOLE.get(_platform(lowered), {})
+    with _scheduled_modules(_platform(lowered)) as seen:
+        compiled, text = _compile_and_dump(lowered, {})
+    if whole:
+        text = _compile_and_dump(lowered, whole)[1]
+    return compiled, text, seen[-1] if seen else None
+
+
+def _compile_and_dump(lowered: Any, options: dict[str, Any]) -> tuple[Any, str]:
     with tempfile.TemporaryDirectory(prefix="lapstrake-capture-") as dump:
-        options = {
-            "xla_dump_to": dump,
-            "xla_dump_hlo_pass_re": _PASSES,
-            "xla_dump_hlo_as_text": True,
-            **_WHOLE.get(platform, {}),
-        }
-        compiled = lowered.compile(compiler_options=options)
-        found = sorted(pathlib.Path(dump).glob("*.after_*spmd-partitioning*.txt"))
-        if not found:
-            found = sorted(pathlib.Path(dump).glob("*before_optimizations.txt"))
-        if not found:
-            raise CaptureError("the compiler wrote no module: is a compilation cache in the way?")
-        return compiled, found[-1].read_text("utf-8")
+        compiled = lowered.compile(compiler_options={**_dumping(dump), **options})
+        return compiled, _dumped(dump)
+
+
+def _dumping(folder: str) -> dict[str, Any]:
+    # The folder's name is part of the compilation cache's key, so that nothing comes from there unseen.
+    return {"xla_dump_to": folder, "xla_dump_hlo_pass_re": _PARTITIONERS, "xla_dump_hlo_as_text": True}
+
+
+def _dumped(folder: str) -> str:
+    found = sorted(pathlib.Path(folder).glob("*.after_*spmd-partitioning*.txt"))
+    found = found or sorted(pathlib.Path(folder).glob("*before_optimizations.txt"))
+    if not found:
+        raise CaptureError("the compiler wrote no module")
+    return found[-1].read_text("utf-8")
+
+
+@contextlib.contextmanager
+def _scheduled_modules(platform: str) -> Iterator[list[Any]]:
+    """The modules that are compiled meanwhile, as their scheduler left them; none where jax has no such hook."""
+    seen: list[Any] = []
+    try:
+        import jax.extend.xla as xla
+        from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
+
+        def see(serialised: bytes) -> None:
+            with contextlib.suppress(Exception):  # it would fail the compilation
+                seen.append(hlo.HloModule.from_serialized_hlo_module_proto(serialised))
+
+        stage = xla.PipelineStage.POST_SCHEDULER
+        xla.register_hlo_module_transformation(see, name="lapstrake_capture", stage=stage, platforms=platform)
+    except (ImportError, AttributeError, RuntimeError, NotImplementedError):
+        yield seen
+        return
+    try:
+        yield seen
+    finally:
+        xla.clear_hlo_module_transformation("lapstrake_capture", stage, platforms=platform)
+
+
+def _full_text(module: Any, *, metadata: bool) -> str:
+    from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
+
+    options = hlo.HloPrintOptions()
+    options.print_large_constants, options.print_metadata = True, metadata
+    text: str = module.to_string(options)
+    return text
+
+
+def scheduled_as(module: Any) -> dict[str, str]:
+    """What a scheduled module is known by; the same as in lapstrake_job.py."""
+    header, _, body = _full_text(module, metadata=False).partition("\n")
+    body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
+    said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
+    for name in ("entry_computation_layout", "input_output_alias"):
+        found = re.search(name + r"=(\{.*?\})(?=, [a-z_]+=|$)", header)
+        said[name] = found[1] if found else "{}"
+    return said
+
+
+def _compile_without_devices(lowered: Any, target: str) -> str:
+    """The partitioned module, from a compiler whose devices are not there."""
+    platform, _, topology_name = target.partition(":")
+    if platform != "tpu" or not topology_name:
+        raise CaptureError(f"target {target}: tpu:KIND:SHAPE was expected, as in tpu:v4:2x2x2")
+    import numpy as np
+    from jax._src import compiler
+    from jax.experimental import topologies
+
+    shape = tuple(int(n) for n in topology_name.rpartition(":")[2].split("x"))
+    options: dict[str, Any] = {"wrap": tuple(n > 2 for n in shape)}
+    if topology_name.startswith("v4"):
+        options["chip_config_name"] = "megacore"
+    try:
+        devices = topologies.get_topology_desc(platform=platform, topology_name=topology_name, **options).devices
+    except Exception as error:
+        raise CaptureError(f"target {target}: {error}; is libtpu installed beside this jax?") from error
+    count = int(re.search(r"num_partitions = (\d+)", lowered.as_text())[1])  # type: ignore[index]  # jax prints it
+    if len(devices) != count:
+        raise CaptureError(f"target {target} has {len(devices)} devices, the function's mesh {count}")
+    with tempfile.TemporaryDirectory(prefix="lapstrake-capture-") as dump:
+        asked = compiler.get_compile_options(
+            num_replicas=1,
+            num_partitions=count,
+            device_assignment=np.arange(count).reshape(1, count),
+            use_spmd_partitioning=True,
+            use_shardy_partitioner="sdy." in lowered.as_text(),
+            env_options_overrides={**_dumping(dump), **_WHOLE[platform]},
+        )
+        from jax._src.lib import _jax
+
+        client = devices[0].client
+        client.compile(lowered.compiler_ir("stablehlo"), _jax.DeviceList(tuple(devices)), asked)
+        return _dumped(dump)
 
 
 def signature(lowered: Any, compiled: Any) -> dict[str, Any]:
@@ -198,39 +319,44 @@ class _Done(BaseException):
 class _Recorder:
     """Stands in for `jax.jit` while a script runs."""
 
-    def __init__(self, jit: Callable[..., Any], out: str, wanted: str, go_on: bool) -> None:
-        self._jit = jit
-        self._out = out
-        self._wanted = wanted
-        self._go_on = go_on
-        self.folders: list[pathlib.Path] = []
+    def __init__(self, jit: Callable[..., Any], options: argparse.Namespace) -> None:
+        self.jit = jit
+        self._options = options
+        self.folders: dict[str, pathlib.Path] = {}
         self.problems: list[str] = []
 
     def __call__(self, function: Any = None, **options: Any) -> Any:
         if function is None:
             return functools.partial(self, **options)
-        return _Recorded(self, self._jit(function, **options))
+        return _Recorded(self, self.jit(function, **options))
 
-    def first_call(self, jitted: Any, args: Any, kwargs: Any) -> None:
+    def first_call(self, jitted: Any, args: Any, kwargs: Any) -> str:
+        """Capture what is called; returns its folder's name, empty where there is none."""
         name = getattr(jitted, "__name__", "step")
-        if self._wanted and name != self._wanted:
-            return
+        if self._options.function and name != self._options.function:
+            return ""
+        label = self._free(name)
         try:
-            self.folders.append(capture(jitted, *args, out=self._out, name=self._free(name), **kwargs))
+            folder = capture(jitted, *args, out=self._options.out, name=label, target=self._options.target, **kwargs)
         except CaptureError as error:
             self.problems.append(f"{name}: {error}")
-            return
-        if self._wanted and not self._go_on:
+            return ""
+        self.folders[label] = folder
+        if self._options.function and not self._options.go_on:
+            raise _Done
+        return label
+
+    def called_again(self, label: str) -> None:
+        """End the script where its main loop has come around."""
+        if not self._options.go_on and label and label == self.largest():
             raise _Done
 
+    def largest(self) -> str:
+        return max(self.folders, key=lambda k: (self.folders[k] / "partitioned.hlo").stat().st_size, default="")
+
     def _free(self, name: str) -> str:
-        taken = {f.name for f in self.folders}
-        number = 1
-        label = name
-        while label in taken:
-            number += 1
-            label = f"{name}.{number}"
-        return label
+        numbered = (name if k == 1 else f"{name}.{k}" for k in itertools.count(1))
+        return next(label for label in numbered if label not in self.folders)
 
 
 class _Recorded:
@@ -239,16 +365,18 @@ class _Recorded:
     def __init__(self, recorder: _Recorder, jitted: Any) -> None:
         self._recorder = recorder
         self._jitted = jitted
-        self._called = False
+        self._label: str | None = None
         functools.update_wrapper(self, jitted, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         import jax
 
         leaves = jax.tree_util.tree_leaves((args, kwargs))
-        if not self._called and not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-            self._called = True
-            self._recorder.first_call(self._jitted, args, kwargs)
+        if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            if self._label is None:
+                self._label = self._recorder.first_call(self._jitted, args, kwargs)
+            else:
+                self._recorder.called_again(self._label)
         return self._jitted(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -260,13 +388,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="captured", help="folder to write to (default: captured)")
     parser.add_argument("--function", default="", help="capture only this function, then stop")
-    parser.add_argument("--go-on", action="store_true", help="execute the script to its end")
+    parser.add_argument("--go-on", action="store_true", help="run the script to its end")
+    parser.add_argument("--target", default="", help="devices that are not there: tpu:v4:2x2x2")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(argv)
     import jax
 
-    recorder = _Recorder(jax.jit, options.out, options.function, options.go_on)
+    recorder = _Recorder(jax.jit, options)
     setattr(jax, "jit", recorder)  # noqa: B010  # the whole point
     sys.argv = [options.script, *options.arguments]
     sys.path.insert(0, str(pathlib.Path(options.script).resolve().parent))
@@ -275,10 +404,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _Done:
         pass
     finally:
-        setattr(jax, "jit", recorder._jit)  # noqa: B010
+        setattr(jax, "jit", recorder.jit)  # noqa: B010
     for problem in recorder.problems:
         print(f"not captured: {problem}", file=sys.stderr)
-    for folder in recorder.folders:
+    largest = recorder.largest()
+    for folder in sorted(recorder.folders.values(), key=lambda folder: folder.name == largest):
+        obstacle = json.loads((folder / "capture.json").read_bytes())["obstacle"]
+        if obstacle:
+            print(f"{folder}: no plan of it can run in a job: {obstacle}", file=sys.stderr)
         print(folder)
     if not recorder.folders:
         wanted = f"a function called {options.function}" if options.function else "a function from jax.jit on a mesh"

@@ -4,18 +4,21 @@
     sys.path.insert(0, "bundle")        # the folder, or the .zip, that `lapstrake tune` wrote
     import lapstrake_job
 
-    step = lapstrake_job.load("bundle").wrap(step)
+    plan = lapstrake_job.load("bundle")
+    step = plan.wrap(step)              # a function from jax.jit
+    ...
+    print(plan.explain())               # after the first call: what of the plan runs
 
-`step` is a function from `jax.jit`. It is called as before: same arguments, pytrees, shardings, donation. At the first
-call everything is compared with what the plan was made for; whatever differs, the job runs its own function,
-unchanged, and one warning says why (`strict=True` raises instead). In a job of several processes all of them run the
-plan or none does. `install` is for plans that change nothing but the order of instructions.
-
-Under a trace (grad, vmap, scan, an outer jit) the original runs.
+The wrapped step is called as before: same arguments, pytrees, shardings, donation. At its first call everything is
+compared with what the plan was made for; whatever differs, the job runs its own function, unchanged, and one warning
+says why (`strict=True` raises instead). In a job of several processes all of them run the plan or none does. Under a
+trace (grad, vmap, scan, an outer jit) the original runs. Plans that change nothing but the order of a module that
+its compiler had scheduled are not wrapped: `load("bundle").install()`, before the step is first called.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import hashlib
 import heapq
@@ -35,10 +38,20 @@ import numpy as np
 
 SCHEMA = 1
 TAG = re.compile(r"lapstrake=([\w.\-]+)")
-"""What every instruction of the tuned module says in its op_name: its name there."""
+"""What instructions of the tuned module say in their op_name: their names there."""
+PATIENCE_S = 600
+"""How long the processes of a job wait for each other before the plan is given up."""
+OBSTACLES = (
+    (r"\w*python\w*callback|SendToHost|RecvFromHost|stablehlo\.(send|recv)\b", "it calls back to the host"),
+    (r"!stablehlo\.token", "it has ordered effects"),
+    (r'memory_kind = "(?!device)', "it uses a memory kind other than device"),
+    (r"annotate_device_placement", "it moves data between memory kinds"),
+    (r"_internal_pmap_axis_name|num_replicas = (?!1 )", "it is made by pmap"),
+    (r"algorithm = <lhs_precision_type", "it chooses a dot algorithm, which the plan's format drops"),
+)
+"""Text of a lowered program → why no plan of it can run."""
 
 log = logging.getLogger("lapstrake")
-
 _agreements = itertools.count()
 
 
@@ -47,7 +60,7 @@ class Mismatch(Exception):
 
 
 def load(path: str) -> Bundle:
-    """The bundle in a folder or .zip. Nothing is checked before the first call of a wrapped step."""
+    """The bundle in a folder or .zip. Nothing is read before a wrapped step's first call, or `install`."""
     return Bundle(path)
 
 
@@ -56,53 +69,60 @@ class Bundle:
 
     def __init__(self, path: str) -> None:
         self.path = pathlib.Path(path)
-        self._report: list[str] = []
+        self.said: list[Callable[[], str]] = []
 
     def wrap(self, step: Callable[..., Any], *, strict: bool = False) -> Wrapped:
         """A function that does what `step` does, the tuned way where the plan fits."""
         return Wrapped(self, step, strict)
 
     def install(self, *, strict: bool = False) -> bool:
-        """Have the compiler put instructions in the plan's order, for plans that change nothing else.
+        """Have the compiler put one module's instructions in the plan's order; False, and a warning, where it cannot.
 
-        To be called before the step is compiled. Returns whether the order will be applied.
+        `explain` says later whether the compiler asked. From here on the process has compilation-cache keys of its
+        own: executables without the plan are not found, and jobs without the plan find none of these.
         """
+        hook, digest, problem = None, "", ""
         try:
             manifest = self.manifest()
             if manifest["structure"]:
                 raise Mismatch("the plan changes the program, not only its order: use load(…).wrap(step)")
-            self._check_versions(manifest["versions"], ("jaxlib", "platform_version"))
-            orders = json.loads(self.read("order.json", manifest))
-            hook = OrderHook(manifest["module"], orders, named=True)
-            hook.register(manifest["versions"]["platform"])
-            _mark_cache(self.digest(manifest))
-        except Mismatch as reason:
-            self.say(f"order not installed: {reason}")
+            written, here = manifest["versions"], versions()
+            for name in ("jaxlib", "platform", "platform_version"):
+                if written[name] != here[name]:
+                    raise Mismatch(f"the plan was made with {name} {written[name]}, this job has {here[name]}")
+            hook = OrderHook(manifest["module"], self.ranks(manifest), manifest["scheduled"])
+            digest = manifest["digest"][:12]
+        except Exception as reason:  # whatever is wrong with a plan must not stop the job
+            problem = _words(reason)
+        problem = _agree(problem)
+        if not problem and hook is not None:
+            problem = hook.register(here["platform"])
+        if problem or hook is None:
+            self.say(f"order: not installed, {problem}")
+            log.warning("lapstrake: order not installed: %s", problem)
             if strict:
-                raise
-            log.warning("lapstrake: %s", self._report[-1])
+                raise Mismatch(problem)
             return False
-        self._hook = hook
+        _mark_cache(digest)
+        self.said.append(hook.outcome)
         return True
 
     def explain(self) -> str:
         """One paragraph for the job's log: what of the plan runs."""
-        hook = getattr(self, "_hook", None)
-        said = [*self._report, *([] if hook is None else [hook.outcome()])]
-        return "lapstrake: " + ("; ".join(said) if said else "nothing was run yet") + "."
+        return "lapstrake: " + ("; ".join(part() for part in self.said) or "nothing was run yet") + "."
 
     def say(self, text: str) -> None:
-        self._report.append(text)
-
-    # --- files ---------------------------------------------------------------------------------------------------
+        self.said.append(lambda: text)
 
     def manifest(self) -> Mapping[str, Any]:
         try:
             content: dict[str, Any] = json.loads(self._bytes("manifest.json"))
-            digest = content.pop("digest")
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise Mismatch(f"{self.path} is no bundle that can be read ({error})") from None
-        if digest != hashlib.sha256(_canonical(content)).hexdigest():
+            unsigned = {k: v for k, v in content.items() if k != "digest"}
+            text = json.dumps(unsigned, sort_keys=True, separators=(",", ":"))
+            whole = content["digest"] == hashlib.sha256(text.encode()).hexdigest()
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+            raise Mismatch(f"{self.path} is no bundle that can be read ({_words(error)})") from None
+        if not whole:
             raise Mismatch(f"{self.path}/manifest.json was changed after it was written")
         if content["schema"] != SCHEMA:
             raise Mismatch(f"the bundle has schema {content['schema']}, this file reads {SCHEMA}")
@@ -113,14 +133,15 @@ class Bundle:
         try:
             content = self._bytes(name)
         except (OSError, KeyError, zipfile.BadZipFile) as error:
-            raise Mismatch(f"{self.path}/{name} cannot be read ({error})") from None
+            raise Mismatch(f"{self.path}/{name} cannot be read ({_words(error)})") from None
         if hashlib.sha256(content).hexdigest() != manifest["files"].get(name):
             raise Mismatch(f"{self.path}/{name} was changed after it was written")
         return content
 
-    def digest(self, manifest: Mapping[str, Any]) -> str:
-        """A short name for exactly this plan."""
-        return hashlib.sha256(_canonical(manifest)).hexdigest()[:12]
+    def ranks(self, manifest: Mapping[str, Any]) -> dict[str, int]:
+        """Tag, or instruction name, → place in the plan's order."""
+        orders = json.loads(self.read("order.json", manifest))
+        return {tag: place for place, tag in enumerate(dict.fromkeys(t for order in orders.values() for t in order))}
 
     def _bytes(self, name: str) -> bytes:
         if self.path.is_dir():
@@ -128,167 +149,196 @@ class Bundle:
         with zipfile.ZipFile(self.path) as archive:
             return archive.read(name)
 
-    def _check_versions(self, written: Mapping[str, str], names: Sequence[str]) -> None:
-        here = versions()
-        for name in names:
-            if written[name] != here[name]:
-                raise Mismatch(f"the plan was made with {name} {written[name]}, this job has {here[name]}")
+
+# --- wrapping a step -----------------------------------------------------------------------------------------------
 
 
 class Wrapped:
     """A step that runs a plan where it fits, and the original everywhere else."""
 
     def __init__(self, bundle: Bundle, step: Callable[..., Any], strict: bool) -> None:
-        self._bundle = bundle
-        self._step = step
-        self._strict = strict
-        self._run: Callable[..., Any] | None = None
+        self._bundle, self._step, self._strict = bundle, step, strict
+        self._tuned: _Tuned | None = None
+        self._refused = False
+        self._others, self._reason = 0, ""
         self.__name__ = getattr(step, "__name__", "step")
+        self.__doc__ = getattr(step, "__doc__", None)
         self.__wrapped__ = step
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        run = self._run
-        if run is None:
-            if _traced(args, kwargs):
+        if self._refused:
+            return self._step(*args, **kwargs)
+        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        if self._tuned is None:
+            if _traced(leaves):
                 return self._step(*args, **kwargs)
-            run = self._decide(args, kwargs)
-        if run is self._step:
-            return run(*args, **kwargs)
+            self._tuned = self._decide(args, kwargs)
+        tuned = self._tuned
+        if tuned is None:
+            return self._step(*args, **kwargs)
+        if tree != tuned.in_tree:
+            return self._run_original("other arguments came, in another structure", args, kwargs)
         try:
-            return run(*args, **kwargs)
+            return jax.tree_util.tree_unflatten(tuned.out_tree, tuned.run(*leaves))
         except (TypeError, ValueError) as error:
-            # Compiled functions refuse other shapes, types, shardings, trees, and traces before they run.
-            if _traced(args, kwargs):
+            # Compiled functions refuse other shapes, types and shardings, and tracers, before they run anything.
+            if _traced(leaves):
                 return self._step(*args, **kwargs)
-            return self._fall_back(Mismatch(f"other arguments came: {_first_line(error)}"), args, kwargs)
+            return self._run_original(f"other arguments came: {_words(error)}", args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._step, name)  # lower, trace, clear_cache and the like are the original's
 
     def explain(self) -> str:
         """What of the plan runs; see `Bundle.explain`."""
         return self._bundle.explain()
 
-    def _decide(self, args: Any, kwargs: Any) -> Callable[..., Any]:
+    def _decide(self, args: Any, kwargs: Any) -> _Tuned | None:
+        tuned, problem = None, ""
         try:
-            ready: _Ready | None = _Ready(self._bundle, self._step, args, kwargs)
-            problem = ""
-        except Mismatch as reason:
-            ready, problem = None, str(reason)
-        except Exception as error:  # whatever goes wrong in here must not stop the job
-            ready, problem = None, f"{type(error).__name__}: {_first_line(error)}"
-        problem = _agree(self._bundle, problem)
-        if problem or ready is None:
-            self._refuse(Mismatch(problem))
-            self._run = self._step
-            return self._step
-        self._bundle.say(ready.outcome)
-        if ready.hook is not None:
-            self._bundle.say(ready.hook.outcome())
-        self._run = ready.compiled
-        return self._run
+            tuned = _Tuned(self._bundle, self._step, args, kwargs)
+        except Exception as error:  # whatever is wrong with a plan must not stop the job
+            problem = _words(error)
+        # Compilers of several processes may work together: none is started before all have checked.
+        problem = _agree(problem)
+        if tuned is not None and not problem:
+            try:
+                tuned.compile()
+            except Exception as error:
+                problem = _words(error)
+            problem = _agree(problem, tuned.order)
+        if tuned is None or problem:
+            self._refused = True
+            self._bundle.say(f"the original runs: {problem}")
+            self._complain(problem)
+            return None
+        for part in tuned.outcome():
+            self._bundle.say(part)
+        return tuned
 
-    def _fall_back(self, reason: Mismatch, args: Any, kwargs: Any) -> Any:
-        self._refuse(reason)
+    def _run_original(self, reason: str, args: Any, kwargs: Any) -> Any:
+        if not self._others:
+            self._reason = reason
+            self._bundle.said.append(lambda: f"the original ran {self._others} times: {self._reason}")
+            self._complain(reason)
+        elif self._strict:
+            raise Mismatch(reason)
+        self._others += 1
         return self._step(*args, **kwargs)
 
-    def _refuse(self, reason: Mismatch) -> None:
-        text = f"the original runs: {reason}"
-        if text not in self._bundle._report:
-            self._bundle.say(text)
-            log.warning("lapstrake: %s", text)
+    def _complain(self, reason: str) -> None:
+        log.warning("lapstrake: the original runs: %s", reason)
         if self._strict:
-            raise reason
+            raise Mismatch(reason)
 
 
-class _Ready:
-    """A bundle checked against a step and its arguments, and compiled. Raises Mismatch."""
+class _Tuned:
+    """A plan checked against a step and its arguments; `compile` makes it runnable. Raises Mismatch."""
 
     def __init__(self, bundle: Bundle, step: Any, args: Any, kwargs: Any) -> None:
-        manifest = bundle.manifest()
+        manifest = self._manifest = bundle.manifest()
         if not manifest["structure"]:
             raise Mismatch("the plan changes only the order of instructions: use load(…).install()")
+        if manifest["signature"] is None:
+            raise Mismatch("the bundle was made from a bare dump, which does not say what job it is for: capture it")
         if not hasattr(step, "lower"):
-            raise Mismatch("the step is no function from jax.jit")
-        lowered = step.lower(*args, **kwargs)
-        signature = manifest["signature"]
-        mesh = _check_signature(signature, lowered, args, kwargs)
-        _check_fingerprint(manifest["fingerprint"], lowered)
-        program = bundle.read("tuned.mlirbc", manifest)
-        name = f"lapstrake_{bundle.digest(manifest)}"
-        self.hook: OrderHook | None = None
-        orders = json.loads(bundle.read("order.json", manifest))
-        platform = mesh.devices.flat[0].platform
-        tuned = _tuned_step(name, program, signature, lowered, mesh)
-        with contextlib.ExitStack() as stack:
-            if orders:
-                hook = OrderHook(f"jit_{name}", orders)
-                if hook.register(platform):
-                    stack.callback(hook.unregister, platform)
-                self.hook = hook
-            self.compiled = tuned.lower(*args, **kwargs).compile()
-        if self.hook is not None:
-            self.hook.confirm(self.compiled)
-        here = versions()
-        other = [k for k in ("jax", "jaxlib") if manifest["versions"][k] != here[k]]
-        made_with = ", ".join(f"{k} {manifest['versions'][k]}" for k in other)
-        noted = f" (made with {made_with})" if other else ""
-        self.outcome = f"structure applied{noted}, fusion left to the compiler"
+            raise Mismatch("the step is no function from jax.jit (or is made by pmap)")
+        self._lowered = step.lower(*args, **kwargs)
+        self.in_tree, self.out_tree = self._lowered.in_tree, self._lowered.out_tree
+        self._leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise Mismatch("the step has static arguments, which a plan cannot carry")
+        text = self._lowered.as_text(debug_info=False)
+        for pattern, why in OBSTACLES:
+            if re.search(pattern, text):
+                raise Mismatch(f"no plan can run this step: {why}")
+        self._mesh = _check_signature(manifest["signature"], self._lowered, self._leaves)
+        if manifest["fingerprint"]["sha256"] != hashlib.sha256(text.encode()).hexdigest():
+            raise Mismatch("the program is another (its code, a constant or a sharding changed since it was captured)")
+        self._weak = [
+            bool(getattr(r, "weak_type", False)) for r in jax.tree_util.tree_leaves(step.eval_shape(*args, **kwargs))
+        ]
+        self._ranks = bundle.ranks(manifest)
+        self._program = bundle.read("tuned.mlirbc", manifest)
+        self.run: Any = None
+        self.order = ""
 
+    def compile(self) -> None:
+        """Compile once, with the order hook on where this jax has one."""
+        name = f"lapstrake_{self._manifest['digest'][:12]}"
+        platform = self._mesh.devices.flat[0].platform
+        hook = OrderHook(f"jit_{name}", self._ranks)
+        problem = hook.register(platform)
+        try:
+            with _marked_cache(name if not problem else ""):
+                compiled = self._jitted(name).lower(*self._leaves).compile()
+        finally:
+            if not problem:
+                hook.unregister(platform)
+        self._text = compiled.as_text()
+        self.order = _order_in_words(*_standing(self._text, self._ranks), problem or hook.problem)
+        self.run, self._leaves = compiled, []
 
-def _tuned_step(name: str, program: bytes, signature: Mapping[str, Any], lowered: Any, mesh: Any) -> Any:
-    """A jitted function of the step's own arguments whose body is the tuned program, one call on each device."""
-    kept = [k for k, leaf in enumerate(signature["arguments"]) if leaf["kept"]]
-    specs = [_spec(signature["arguments"][k]["spec"]) for k in kept]
-    results = [_spec(leaf["spec"]) for leaf in signature["results"]]
-    shapes = [(tuple(leaf["local_shape"]), leaf["dtype"]) for leaf in signature["results"]]
-    primitive = _primitive(name, program, shapes)
+    def outcome(self) -> Iterator[str]:
+        """Structure, order and fusion, each in words."""
+        written, here = self._manifest["versions"], versions()
+        others = ", ".join(f"{k} {written[k]}" for k in ("jax", "jaxlib") if written[k] != here[k])
+        yield "structure: applied" + (f" (made with {others})" if others else "")
+        yield self.order
+        yield _fusion_in_words(self._text, self._manifest["fusions"])
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        leaves = jax.tree_util.tree_leaves((args, kwargs))
-        body: Any = jax.shard_map(
+    def _jitted(self, name: str) -> Any:
+        """A jitted function of the step's leaves whose body is the tuned program, one call on each device."""
+        signature, mesh = self._manifest["signature"], self._mesh
+        arguments, results = signature["arguments"], signature["results"]
+        kept = [k for k, leaf in enumerate(arguments) if leaf["kept"]]
+        shapes = [
+            jax.core.ShapedArray(tuple(leaf["local_shape"]), jax.numpy.dtype(leaf["dtype"]), weak_type=weak)
+            for leaf, weak in zip(results, self._weak, strict=True)
+        ]
+        primitive = _primitive(name, self._program, shapes)
+        on_device: Any = jax.shard_map(
             lambda *local: tuple(primitive.bind(*local)),
             mesh=mesh,
-            in_specs=tuple(specs),
-            out_specs=tuple(results),
+            in_specs=tuple(_spec(arguments[k]) for k in kept),
+            out_specs=tuple(_spec(leaf) for leaf in results),
             check_vma=False,
         )
-        outputs = body(*(leaves[k] for k in kept))
-        return jax.tree_util.tree_unflatten(lowered.out_tree, outputs)
 
-    run.__name__ = name
-    positional, named = lowered.args_info
-    donated = tuple(k for k, part in enumerate(positional) if _all_donated(part))
-    return jax.jit(
-        run,
-        in_shardings=_shardings(signature["arguments"], mesh, positional) if not named else None,
-        out_shardings=jax.tree_util.tree_unflatten(
-            lowered.out_tree, [jax.sharding.NamedSharding(mesh, s) for s in results]
-        ),
-        donate_argnums=donated,
-    )
+        def run(*leaves: Any) -> Any:
+            return on_device(*(leaves[k] for k in kept))
+
+        run.__name__ = name
+        return jax.jit(
+            run,
+            in_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in arguments),
+            out_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in results),
+            donate_argnums=tuple(k for k, leaf in enumerate(arguments) if leaf["donated"]),
+        )
 
 
-def _primitive(name: str, program: bytes, shapes: Sequence[tuple[tuple[int, ...], str]]) -> Any:
+def _primitive(name: str, program: bytes, shapes: Sequence[Any]) -> Any:
     """A primitive whose lowering is a call of the program, put into the module that jit builds."""
     try:
         from jax._src import core
         from jax._src.interpreters import mlir
         from jax._src.lib.mlir import ir  # type: ignore[attr-defined]  # private in jax, and untyped
         from jax._src.lib.mlir.dialects import func
-        from jax.interpreters import mlir as public
     except ImportError as error:
         raise Mismatch(f"jax {jax.__version__} has moved what is needed to run the plan ({error})") from None
     primitive = core.Primitive(name)
     primitive.multiple_results = True
-    primitive.def_abstract_eval(lambda *_: [core.ShapedArray(shape, np.dtype(dtype)) for shape, dtype in shapes])
+    primitive.def_abstract_eval(lambda *_: list(shapes))
 
     def lower(context: Any, *operands: Any) -> Any:
-        module = ir.Module.parse(program)
+        into = context.module_context
         inlined = mlir.merge_mlir_modules(
-            context.module_context.module, f"{name}_main", module, dst_symtab=context.module_context.symbol_table
+            into.module, f"{name}_main", ir.Module.parse(program), dst_symtab=into.symbol_table
         )
         types = [ir.RankedTensorType.get(a.shape, mlir.dtype_to_ir_type(a.dtype)) for a in context.avals_out]
         return func.CallOp(types, ir.FlatSymbolRefAttr.get(inlined), operands).results
 
-    public.register_lowering(primitive, lower)
+    mlir.register_lowering(primitive, lower)
     return primitive
 
 
@@ -298,18 +348,13 @@ def _primitive(name: str, program: bytes, shapes: Sequence[tuple[tuple[int, ...]
 class OrderHook:
     """Puts the instructions of one module into a chosen order, after the compiler has scheduled it."""
 
-    def __init__(self, module: str, orders: Mapping[str, Sequence[str]], named: bool = False) -> None:
-        self._module = module
-        self._rank = {tag: k for order in orders.values() for k, tag in enumerate(order)}
-        self._named = named
-        """Whether instructions are known by their own names rather than by the tags in their op_name."""
-        self._fired = False
-        self._applied = 0
-        self._wanted = 0
-        self._problem = ""
+    def __init__(self, module: str, ranks: Mapping[str, int], expected: Mapping[str, str] | None = None) -> None:
+        self._module, self._ranks, self._expected = module, ranks, expected
+        self.fired = 0
+        self.problem = ""
 
-    def register(self, platform: str) -> bool:
-        """Returns False, and remembers why, where this jax has no such hook."""
+    def register(self, platform: str) -> str:
+        """Why this jax cannot do it; empty where it can."""
         try:
             import jax.extend.xla as xla
 
@@ -317,81 +362,101 @@ class OrderHook:
                 self._call, name=self._module, stage=xla.PipelineStage.POST_SCHEDULER, platforms=platform
             )
         except Exception as error:
-            self._problem = f"this jax has no scheduler hook ({_first_line(error)})"
-            return False
-        return True
+            return f"this jax has no scheduler hook ({_words(error)})"
+        return ""
 
     def unregister(self, platform: str) -> None:
         import jax.extend.xla as xla
 
         xla.clear_hlo_module_transformation(self._module, xla.PipelineStage.POST_SCHEDULER, platforms=platform)
 
-    def confirm(self, compiled: Any) -> None:
-        """Read the order from the compiled text: also where a cache had the executable and the hook never fired."""
-        if self._fired or self._problem:
-            return
-        names = [m for m in _tags_in_text(compiled.as_text()) if m in self._rank]
-        self._wanted = len(self._rank)
-        pairs = list(itertools.pairwise(names))
-        self._applied = sum(self._rank[a] <= self._rank[b] for a, b in pairs) + bool(names)
-        self._fired = bool(names)
-
     def outcome(self) -> str:
-        if self._problem:
-            return f"order not applied: {self._problem}"
-        if not self._fired:
-            return "order not applied: the compiler did not ask for it"
-        if self._applied == self._wanted:
-            return "order applied"
-        return f"order partly applied ({self._applied} of {self._wanted} instructions)"
+        """For `install`: whether the compiler asked."""
+        if self.problem:
+            return f"order: not applied, {self.problem}"
+        if self.fired:
+            return f"order: applied to {self._module} ({len(self._ranks)} instructions)"
+        return (
+            f"order: the compiler has not asked for it; {self._module} was not compiled since it was installed, or "
+            "came from the compilation cache, where only what was compiled under this plan is found"
+        )
 
     def _call(self, serialised: bytes) -> bytes | None:
-        # An exception in here would fail the job's compilation.
         try:
             return self._reorder(serialised)
-        except Exception as error:
-            self._problem = f"the compiler refused it ({_first_line(error)})"
+        except Exception as error:  # it would fail the job's compilation
+            self.problem = (
+                _words(error) if isinstance(error, Mismatch) else f"the compiler refused it ({_words(error)})"
+            )
+            log.warning("lapstrake: order not applied: %s", self.problem)
             return None
 
     def _reorder(self, serialised: bytes) -> bytes | None:
         from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
 
         module = hlo.HloModule.from_serialized_hlo_module_proto(serialised)
-        if module.name.partition(".")[0] != self._module:
+        if module.name.partition(".")[0] != self._module.partition(".")[0]:
             return None
-        self._fired = True
+        if self._expected is not None:
+            _check_scheduled(self._expected, scheduled_as(module), module.name)
         schedule = module.schedule()
         if schedule is None:
-            self._problem = "the compiler's module has no schedule"
-            return None
-        self._applied = self._wanted = 0
+            raise Mismatch("the compiler's module has no schedule")
         for computation in module.computations():
             try:
                 sequence = list(schedule.sequence(computation))
             except (RuntimeError, LookupError):
                 continue  # part of a fusion: it has no order of its own
             ranks = [self._rank_of(instruction) for instruction in sequence]
-            known = sum(r is not None for r in ranks)
-            if known > 1:
-                order = _sorted_by(sequence, ranks)
-                schedule.set_sequence(computation, [sequence[k] for k in order])
-                self._applied += known
-        self._wanted = len(self._rank)
+            if sum(rank is not None for rank in ranks) > 1:
+                schedule.set_sequence(computation, [sequence[k] for k in _sorted_by(sequence, ranks)])
         schedule.verify()
         module.set_schedule(schedule)
         result: bytes = module.as_serialized_hlo_module_proto()
+        self.fired += 1
         return result
 
     def _rank_of(self, instruction: Any) -> int | None:
-        if self._named:
-            return self._rank.get(instruction.name)
-        found = TAG.findall(_op_name(instruction.to_string()))
-        if not found:
-            return None
-        part = {"-start": "/start", "-done": "/done"}
-        text = str(instruction.opcode).lower()
-        suffix = next((s for end, s in part.items() if text.endswith(end[1:])), "")
-        return self._rank.get(found[-1] + suffix, self._rank.get(found[-1]))
+        if self._expected is not None:
+            return self._ranks.get(instruction.name)
+        return _rank_in_line(instruction.to_string(), self._ranks)
+
+
+def scheduled_as(module: Any) -> dict[str, str]:
+    """What a scheduled module is known by: a hash of its text without source lines, and what its header says."""
+    from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
+
+    options = hlo.HloPrintOptions()
+    options.print_large_constants, options.print_metadata = True, False
+    header, _, body = module.to_string(options).partition("\n")
+    body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
+    said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
+    for name in ("entry_computation_layout", "input_output_alias"):
+        found = re.search(name + r"=(\{.*?\})(?=, [a-z_]+=|$)", header)
+        said[name] = found[1] if found else "{}"
+    return said
+
+
+def _check_scheduled(expected: Mapping[str, str], found: Mapping[str, str], module: str) -> None:
+    for name, what in (("entry_computation_layout", "arguments and results"), ("input_output_alias", "donation")):
+        if expected[name] != found[name]:
+            raise Mismatch(f"{module}: its {what} are {found[name]}, the plan was made for {expected[name]}")
+    if expected["sha256"] != found["sha256"]:
+        raise Mismatch(f"{module} has other instructions or constants than the module that the plan was made for")
+
+
+def _rank_in_line(line: str, ranks: Mapping[str, int]) -> int | None:
+    """Place in the plan of the instruction on a line of HLO text, by the last tag in its op_name."""
+    name = re.search(r'op_name="((?:[^"\\]|\\.)*)"', line)
+    tags = TAG.findall(name[1]) if name else []
+    opcode = re.search(r" ([a-z][a-z0-9\-]*)\(", line.partition(" = ")[2])
+    if not tags or opcode is None or opcode[1] in ("copy", "bitcast", "parameter", "get-tuple-element", "tuple"):
+        return None
+    end = opcode[1].rpartition("-")[2]
+    if end in ("start", "done"):
+        return ranks.get(f"{tags[-1]}/{end}", ranks.get(tags[-1]))
+    # A compiler without asynchronous transfers does the whole where the plan starts it.
+    return ranks.get(tags[-1], ranks.get(f"{tags[-1]}/start"))
 
 
 def _sorted_by(sequence: Sequence[Any], ranks: Sequence[int | None]) -> list[int]:
@@ -406,8 +471,7 @@ def _sorted_by(sequence: Sequence[Any], ranks: Sequence[int | None]) -> list[int
     for k, before in enumerate(needs):
         for b in before:
             users[b].append(k)
-    # An instruction without a rank inherits the least of those that wait for it, so that it comes when it is needed.
-    keys: list[float] = [float("inf") if r is None else r for r in ranks]
+    keys: list[float] = [float("inf") if rank is None else rank for rank in ranks]
     for k in range(len(sequence) - 1, -1, -1):
         if ranks[k] is None:
             keys[k] = min((keys[u] for u in users[k]), default=float("inf"))
@@ -425,27 +489,87 @@ def _sorted_by(sequence: Sequence[Any], ranks: Sequence[int | None]) -> list[int
     return order
 
 
-def _op_name(text: str) -> str:
-    found = re.search(r'op_name="((?:[^"\\]|\\.)*)"', text)
-    return found[1] if found else ""
-
-
-def _tags_in_text(text: str) -> Iterator[str]:
+def _computations(text: str) -> tuple[dict[str, list[str]], set[str]]:
+    """Instruction lines of each computation of a module's text, and which computations are fusions' insides."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
     for line in text.splitlines():
-        tags = TAG.findall(_op_name(line))
-        if tags:
-            yield tags[-1]
+        header = re.match(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$", line)
+        if header:
+            lines = found.setdefault(header[1], [])
+        elif " = " in line:
+            lines.append(line)
+    return found, set(re.findall(r" fusion\(.*?calls=%?([\w.\-]+)", text))
 
 
-def _mark_cache(digest: str) -> None:
-    """Keep executables that were compiled with the hook apart from others in the persistent cache."""
+def _standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int]:
+    """How many of the plan's instructions a compiled text has in the plan's order, elsewhere, inside fusions, not."""
+    computations, fused = _computations(text)
+    outside: set[int] = set()
+    inside: set[int] = set()
+    in_order = 0
+    for name, lines in computations.items():
+        places = [r for r in (_rank_in_line(line, ranks) for line in lines) if r is not None]
+        if name in fused:
+            inside |= set(places)
+            continue
+        fresh = [p for p in dict.fromkeys(places) if p not in outside]
+        outside |= set(fresh)
+        longest: list[int] = []  # ends of the longest increasing runs
+        for place in fresh:
+            at = bisect.bisect_left(longest, place)
+            longest[at : at + 1] = [place]
+        in_order += len(longest)
+    # A done that the compiler has no instruction for went with its start.
+    whole = {r for t, r in ranks.items() if t.endswith("/done") and ranks.get(t[:-5] + "/start") in outside} - outside
+    gone = len(ranks) - len(outside | inside | whole)
+    return in_order, len(outside) - in_order, len(inside - outside - whole), gone
+
+
+def _order_in_words(in_order: int, elsewhere: int, fused: int, gone: int, problem: str) -> str:
+    total = in_order + elsewhere + fused + gone
+    if problem:
+        return f"order: not applied, {problem}"
+    if not in_order:
+        return "order: not applied, the compiled text has none of the plan's instructions"
+    if in_order == total:
+        return f"order: applied ({total} of {total})"
+    rest = ((elsewhere, "elsewhere"), (fused, "fused away"), (gone, "replaced by the compiler"))
+    return f"order: partly applied ({in_order} of {total}, {', '.join(f'{n} {what}' for n, what in rest if n)})"
+
+
+def _fusion_in_words(text: str, wanted: Sequence[Sequence[str]]) -> str:
+    """How many of the plan's fusions the compiler made too; it decides them itself."""
+    if not wanted:
+        return "fusion: the plan has none"
+    computations, fused = _computations(text)
+    made = [set(TAG.findall("\n".join(computations[name]))) for name in fused if name in computations]
+    kept = sum(any(set(tags) <= tagged for tagged in made) for tags in wanted)
+    how = "applied" if kept == len(wanted) else "partly" if kept else "not applied"
+    return f"fusion: {how} ({kept} of {len(wanted)}, by the compiler's own choice)"
+
+
+def _mark_cache(text: str) -> Callable[[], None]:
+    """Keep executables that were compiled with the hook apart from others in the persistent cache; returns the undo."""
     try:
         from jax._src import cache_key
 
         before = cache_key.custom_hook
-        cache_key.custom_hook = lambda: f"{before()} lapstrake {digest}"
+        cache_key.custom_hook = lambda: f"{before()} lapstrake {text}"
+        return lambda: setattr(cache_key, "custom_hook", before)
     except (ImportError, AttributeError):
+        was = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]  # defined at run time
         jax.config.update("jax_enable_compilation_cache", val=False)
+        return lambda: jax.config.update("jax_enable_compilation_cache", was)
+
+
+@contextlib.contextmanager
+def _marked_cache(text: str) -> Iterator[None]:
+    undo = _mark_cache(text) if text else lambda: None
+    try:
+        yield
+    finally:
+        undo()
 
 
 # --- checks --------------------------------------------------------------------------------------------------------
@@ -453,45 +577,28 @@ def _mark_cache(digest: str) -> None:
 
 def versions() -> dict[str, str]:
     """What a plan depends on."""
-    backend = jax.extend.backend.get_backend() if hasattr(jax, "extend") else jax.devices()[0].client
+    client = jax.devices()[0].client
     return {
         "jax": jax.__version__,
         "jaxlib": importlib.metadata.version("jaxlib"),
-        "platform": backend.platform,
-        "platform_version": backend.platform_version,
+        "platform": client.platform,
+        "platform_version": client.platform_version,
     }
 
 
-def fingerprint(lowered: Any) -> str:
-    """SHA-256 of the program before partitioning, constants in full; source lines do not matter."""
-    return hashlib.sha256(lowered.as_text(debug_info=False).encode()).hexdigest()
-
-
-def _check_fingerprint(written: Mapping[str, str], lowered: Any) -> None:
-    if written["kind"] != "lowered":
-        raise Mismatch(
-            "the bundle was made from a bare dump, which does not say what program it belongs to: capture it"
-        )
-    if written["sha256"] != fingerprint(lowered):
-        raise Mismatch("the program is another (its code or a constant changed since it was captured)")
-
-
-def _check_signature(written: Mapping[str, Any], lowered: Any, args: Any, kwargs: Any) -> Any:
+def _check_signature(written: Mapping[str, Any], lowered: Any, leaves: Sequence[Any]) -> Any:
     """The job's mesh, once every argument and result is known to be as written."""
-    leaves = jax.tree_util.tree_leaves((args, kwargs))
     infos = jax.tree_util.tree_flatten_with_path(lowered.args_info)[0]
-    expected = written["arguments"]
-    if len(infos) != len(expected):
-        raise Mismatch(f"the step has {len(infos)} arrays as arguments, the plan was made for {len(expected)}")
-    if len(leaves) != len(infos):
-        raise Mismatch("the step has static arguments, which a plan cannot carry")
-    mesh = _mesh_of(leaves, written["mesh"])
-    for leaf, (path, info), wanted in zip(leaves, infos, expected, strict=True):
-        name = jax.tree_util.keystr(path)
-        _check_leaf(name, leaf, info, wanted, mesh)
+    if len(infos) != len(written["arguments"]):
+        raise Mismatch(f"the step has {len(infos)} arrays as arguments, the plan is for {len(written['arguments'])}")
+    mesh = _mesh_of(lowered, leaves, written["mesh"])
+    for leaf, (path, info), wanted in zip(leaves, infos, written["arguments"], strict=True):
+        _check_leaf(jax.tree_util.keystr(path), leaf, info, wanted, mesh)
     outs = jax.tree_util.tree_leaves(lowered.out_info)
     if [(list(o.shape), str(o.dtype)) for o in outs] != [(r["shape"], r["dtype"]) for r in written["results"]]:
         raise Mismatch("the step's results have other shapes or types than the plan's")
+    if any(str(a["dtype"]).startswith("key<") for a in (*written["arguments"], *written["results"])):
+        raise Mismatch("a typed PRNG key is among the arguments or results: pass its jax.random.key_data")
     return mesh
 
 
@@ -505,76 +612,76 @@ def _check_leaf(name: str, leaf: Any, info: Any, wanted: Mapping[str, Any], mesh
         if here != there:
             raise Mismatch(f"argument {name}: its {what} is {here}, the plan was made for {there}")
     sharding = getattr(leaf, "sharding", None)
-    if isinstance(sharding, jax.sharding.NamedSharding) and getattr(leaf, "committed", True):
-        there = jax.sharding.NamedSharding(mesh, _spec(wanted["spec"]))
+    if isinstance(sharding, jax.sharding.NamedSharding) and wanted["kept"]:
+        there = jax.sharding.NamedSharding(mesh, _spec(wanted))
         if not sharding.is_equivalent_to(there, len(wanted["shape"])):
             raise Mismatch(f"argument {name}: its sharding is {sharding.spec}, the plan was made for {there.spec}")
-        if sharding.memory_kind not in (None, "device", "unpinned_host", there.memory_kind):
-            raise Mismatch(f"argument {name}: it lives in {sharding.memory_kind} memory, which a plan cannot carry")
 
 
-def _mesh_of(leaves: Sequence[Any], written: Mapping[str, Any]) -> Any:
-    """The mesh that the arguments lie on, if it is the one the plan was made for."""
-    for leaf in leaves:
-        sharding = getattr(leaf, "sharding", None)
-        if isinstance(sharding, jax.sharding.NamedSharding) and sharding.mesh.size == np.prod(
-            written["sizes"], dtype=int
-        ):
-            mesh = sharding.mesh
-            break
-    else:
-        raise Mismatch(f"no argument lies on a mesh of {int(np.prod(written['sizes'], dtype=int))} devices")
-    if list(mesh.axis_names) != written["names"] or list(mesh.devices.shape) != written["sizes"]:
-        here = dict(zip(mesh.axis_names, mesh.devices.shape, strict=True))
-        raise Mismatch(
-            f"the mesh is {here}, the plan was made for {dict(zip(written['names'], written['sizes'], strict=True))}"
-        )
-    if [d.id for d in mesh.devices.flat] != written["devices"]:
+def _mesh_of(lowered: Any, leaves: Sequence[Any], written: Mapping[str, Any]) -> Any:
+    """The mesh that the arguments lie on, or that the step was jitted for, if it is the one of the plan."""
+    compile_args = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
+    shardings = [*(getattr(leaf, "sharding", None) for leaf in leaves), *compile_args.get("in_shardings", ())]
+    meshes = [s.mesh for s in shardings if isinstance(s, jax.sharding.NamedSharding)]
+    size = int(np.prod(written["sizes"], dtype=int))
+    mesh = next((m for m in meshes if m.size == size), None)
+    if mesh is None:
+        raise Mismatch(f"no argument lies on a mesh of {size} devices")
+    here = dict(zip(mesh.axis_names, mesh.devices.shape, strict=True))
+    there = dict(zip(written["names"], written["sizes"], strict=True))
+    if list(here.items()) != list(there.items()):
+        raise Mismatch(f"the mesh is {here}, the plan was made for {there}")
+    # Captured without devices, their order is not known; the plan's results do not depend on it.
+    if written["devices"] is not None and [d.id for d in mesh.devices.flat] != written["devices"]:
         raise Mismatch("the mesh has its devices in another order than the plan's")
     return mesh
 
 
-def _shardings(leaves: Sequence[Mapping[str, Any]], mesh: Any, tree: Any) -> Any:
-    shardings = [jax.sharding.NamedSharding(mesh, _spec(leaf["spec"])) for leaf in leaves]
-    return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(tree), shardings)
+def _spec(leaf: Mapping[str, Any]) -> Any:
+    return jax.sharding.PartitionSpec(*(tuple(p) if isinstance(p, list) else p for p in leaf["spec"]))
 
 
-def _spec(written: Sequence[Any]) -> Any:
-    return jax.sharding.PartitionSpec(*(tuple(p) if isinstance(p, list) else p for p in written))
+def _traced(leaves: Sequence[Any]) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
 
 
-def _all_donated(part: Any) -> bool:
-    leaves = jax.tree_util.tree_leaves(part)
-    return bool(leaves) and all(leaf.donated for leaf in leaves)
+def _agree(problem: str, state: str = "") -> str:
+    """The first problem that any process of the job has; empty when none has and all are in the same state.
 
-
-def _traced(args: Any, kwargs: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves((args, kwargs)))
-
-
-def _agree(bundle: Bundle, problem: str, timeout_s: int = 300) -> str:
-    """The first problem that any process of the job has; empty when none has."""
-    if jax.process_count() == 1:
+    Process 0 decides for all, so that one that comes late cannot end up with another verdict.
+    """
+    count, own = jax.process_count(), jax.process_index()
+    if count == 1:
         return problem
-    try:
-        from jax._src.distributed import global_state
+    from jax._src.distributed import global_state
 
-        client: Any = global_state.client
-        key = f"lapstrake/{bundle.path.name}/{next(_agreements)}"
-        client.key_value_set(f"{key}/{jax.process_index()}", problem or "-")
-        said = [client.blocking_key_value_get(f"{key}/{k}", timeout_s * 1000) for k in range(jax.process_count())]
-    except Exception as error:
-        return problem or f"the job's processes could not agree ({_first_line(error)})"
-    others = [f"process {k}: {text}" for k, text in enumerate(said) if text != "-"]
-    return problem or (others[0] if others else "")
-
-
-def _canonical(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    client: Any = global_state.client
+    if client is None:
+        return problem or "the job's processes cannot agree without jax.distributed.initialize"
+    key = f"lapstrake/{next(_agreements)}"
+    client.key_value_set(f"{key}/{own}", json.dumps([problem, state]))
+    if own == 0:
+        client.key_value_set(f"{key}/verdict", _verdict(client, key, count) or "-")
+    verdict: str = client.blocking_key_value_get(f"{key}/verdict", 2 * PATIENCE_S * 1000)
+    return problem or verdict.removeprefix("-")
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+def _verdict(client: Any, key: str, count: int) -> str:
+    states = set()
+    for process in range(count):
+        try:
+            problem, state = json.loads(client.blocking_key_value_get(f"{key}/{process}", PATIENCE_S * 1000))
+        except Exception as error:
+            return f"process {process} did not answer ({_words(error)})"
+        if problem:
+            return f"process {process}: {problem}"
+        states.add(state)
+    return "" if len(states) == 1 else f"the processes differ: {'; '.join(sorted(states))}"
+
+
+def _words(error: BaseException) -> str:
+    first = (str(error).strip().splitlines() or [""])[0][:300]
+    return first if isinstance(error, Mismatch) else f"{type(error).__name__}: {first}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+"""What `lapstrake_capture` wrote of a job: which file is its module, and what the job is known by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import InputError, UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What is known of the program that a module was captured from."""
+
+    fingerprint: Mapping[str, str]
+    signature: Mapping[str, Any]
+    versions: Mapping[str, str]
+    scheduled: Mapping[str, str] | None = None
+    """What the module as its compiler scheduled it is known by, where that is the module that was read: a plan of it
+    can only be an order."""
+
+
+def captured_file(path: str, *, scheduled: bool = False) -> str:
+    """The module's file in a folder that lapstrake_capture wrote; any other path as it is."""
+    file = Path(path) / ("scheduled.hlo" if scheduled else "partitioned.hlo")
+    if not (Path(path) / "capture.json").is_file():
+        return path
+    if scheduled and not file.is_file():
+        raise InputError(f"{path}: scheduled.hlo was expected, but the capture's compiler had no hook to see it with")
+    return str(file)
+
+
+def read_capture(path: str) -> Capture | None:
+    """The ``capture.json`` beside a captured module; None where there is none. Raises InputError for a damaged one, and
+    UnsupportedError for a program that no plan can run."""
+    file = Path(path).parent / "capture.json"
+    if path == "-" or not file.is_file():
+        return None
+    try:
+        content = json.loads(file.read_text("utf-8"))
+        as_scheduled = content["scheduled"] if Path(path).name == "scheduled.hlo" else None
+        capture = Capture(content["fingerprint"], content["signature"], content["versions"], as_scheduled)
+        obstacle = content["obstacle"]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{file}: what lapstrake_capture writes was expected, but it cannot be read ({error})"
+        ) from None
+    if obstacle:
+        raise UnsupportedError(f"{path}: no plan of {content['name']} can run in its job: {obstacle}")
+    return capture
