@@ -32,7 +32,7 @@ def explain(said: str, text: str, path: str) -> InputError:
         message = f"the text ends too early: a computation with instructions was expected ({message})"
     elif message == "expects name" and lines[line - 1].strip() == "}":
         message = f"a computation without instructions: at least one was expected ({message})"
-    if line > 1 and lines[line - 1].startswith("HloModule"):
+    if sum(begun.startswith("HloModule") for begun in lines[:line]) > 1 and lines[line - 1].startswith("HloModule"):
         message = f"a second module begins here; give them one by one ({message})"
     return InputError(message, Place(path, line, max(column, 1), lines[line - 1]))
 
