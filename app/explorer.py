@@ -117,8 +117,7 @@ class Explorer(QObject):
         return self.settings.recent
 
     def recoverable(self) -> str:
-        left = self.recovery.left_behind()
-        return str(left[0]) if left else ""
+        return str(self.recovery.last() or "")
 
     def open(self, path: str) -> None:
         self.documents.open(path)
@@ -180,7 +179,7 @@ class Explorer(QObject):
         self.open(str(Path(str(resources.files("app"))).parent / "samples" / SAMPLE))
 
     def recover(self) -> None:
-        """Open what a crash left behind, as a session that was never saved."""
+        """Go on with the last session, as one that was never saved."""
         path = self.recoverable()
         if path:
             self.documents.open(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from PySide6.QtCore import QTimer
@@ -14,6 +15,8 @@ def run(path: str | None, settings: Settings | None = None) -> int:
     """Open the explorer, on the file at `path` if one is given. Returns when the window is closed."""
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("lapstrake")
+    # Python's own handler would wait until the event loop ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     from app.explorer import Explorer  # late: the application object must exist before pixmaps do
 
     explorer = Explorer(settings or Settings())

@@ -1,4 +1,4 @@
-"""Keeps the session on disk while it is being worked on, and finds what a crash left behind."""
+"""Keeps the session on disk while it is worked on: after a crash, or at the next start, it can be gone on with."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ DELAY_MS = 2000
 
 
 class Recovery(QObject):
-    """Autosaves into a file of this process; the file goes when the window closes as it should."""
+    """Autosaves into a file of this process, which becomes the last session when the window closes as it should."""
 
     def __init__(self, store: Store[Session], folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._store = store
         self._folder = folder
         self._place = folder / f"autosave-{os.getpid()}{files.SUFFIX}"
+        self._last = folder / f"last{files.SUFFIX}"
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(DELAY_MS)
@@ -41,6 +42,11 @@ class Recovery(QObject):
         found = [p for p in self._folder.glob(f"autosave-*{files.SUFFIX}") if not _alive(_process(p))]
         return tuple(sorted(found, key=lambda p: p.stat().st_mtime, reverse=True))
 
+    def last(self) -> Path | None:
+        """What to go on with: what a crash left behind, else the session of the window that was closed last."""
+        found = [*self.left_behind(), self._last]
+        return next((path for path in found if path.is_file()), None)
+
     def discard(self) -> None:
         """Forget what was left behind."""
         for path in self.left_behind():
@@ -48,11 +54,13 @@ class Recovery(QObject):
                 path.unlink()
 
     def close(self) -> None:
-        """The window closes as it should: nothing is to be recovered."""
+        """The window closes as it should: what is open becomes the last session."""
         self._stop()
         self._timer.stop()
+        self.write()
         with suppress(OSError):
-            self._place.unlink()
+            if self._place.is_file():
+                self._place.replace(self._last)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed - TRANSIENT and session.entries:

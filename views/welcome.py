@@ -38,7 +38,7 @@ class Welcome(QWidget):
         layout.addLayout(
             _buttons(("Open …", lambda: host.perform("open")), ("Open a sample", lambda: host.perform("open-sample")))
         )
-        self._recover = QPushButton("Recover the session that was open when the program ended")
+        self._recover = QPushButton("Go on with the last session")
         self._recover.clicked.connect(lambda: host.perform("recover"))
         layout.addWidget(self._recover, 0, Qt.AlignmentFlag.AlignHCenter)
         self._recent = QVBoxLayout()
@@ -48,7 +48,7 @@ class Welcome(QWidget):
         self.show_recent()
 
     def show_recent(self) -> None:
-        """List recent files, and offer what a crash left behind."""
+        """List recent files, and offer to go on with the last session."""
         self._recover.setVisible(bool(self._host.recoverable()))
         while (item := self._recent.takeAt(0)) is not None:
             widget = item.widget()

@@ -45,7 +45,7 @@ def _timeline(
 FILE = (
     Action("open", "Open …", "File", lambda e: e.ask_open(), ("Ctrl+O",)),
     Action("open-sample", "Open a sample", "File", lambda e: e.open_sample()),
-    Action("recover", "Recover the last session", "", lambda e: e.recover()),
+    Action("recover", "Go on with the last session", "File", lambda e: e.recover()),
     Action("reload", "Read again", "File", lambda e: e.documents.reload(), ("F5",), enabled=lambda s: bool(s.path)),
     Action("save", "Save session", "File", lambda e: e.save(), ("Ctrl+S",), enabled=opened, separated=True),
     Action("save-as", "Save session as …", "File", lambda e: e.ask_save(), ("Ctrl+Shift+S",), enabled=opened),

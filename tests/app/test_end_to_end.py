@@ -134,12 +134,12 @@ def test_a_whole_sitting(hands: Hands, tmp_path: Path, monkeypatch: pytest.Monke
         QTest.keyClick(line.budget, Qt.Key.Key_Left)
     hands.settle()
     assert hands.variant(1).timeline.in_flight.peak <= 1
-    hands.choose(line.choices["fusion"], "overlap")
+    fused = hands.variant(1)
+    hands.choose(line.choices["fusion"], "none")
     hands.settle()
-    assert "policy=overlap" in hands.variant(1).plan.passes
+    assert "policy=none" in hands.variant(1).plan.passes
     hands.key(Qt.Key.Key_Z, control)
-    hands.settle()
-    assert "policy=overlap" not in hands.variant(1).plan.passes
+    hands.wait(lambda: hands.variant(1).plan == fused.plan)
 
     hands.key(Qt.Key.Key_D, control)
     hands.settle()

@@ -234,15 +234,34 @@ class TestJobs:
 
 
 class TestRecovery:
-    def test_what_a_crash_left_is_found_and_a_good_end_leaves_nothing(self, qtbot: QtBot, tmp_path: Path) -> None:
+    @staticmethod
+    def recovery(folder: Path) -> Recovery:
         store: Store[Session] = Store(edits.opened("step.hlo", [("", Plan())], MachineSpec()))
-        recovery = Recovery(store, tmp_path)
+        return Recovery(store, folder)
+
+    def test_what_a_crash_left_is_found(self, qtbot: QtBot, tmp_path: Path) -> None:
+        recovery = self.recovery(tmp_path)
         recovery.write()
         assert recovery.left_behind() == ()
         mine = next(tmp_path.glob("autosave-*"))
         crashed = tmp_path / "autosave-999999999.lapstrake"
         crashed.write_bytes(mine.read_bytes())
         assert recovery.left_behind() == (crashed,)
+        assert recovery.last() == crashed
         recovery.discard()
+        assert recovery.last() is None
         recovery.close()
-        assert list(tmp_path.iterdir()) == []
+
+    def test_what_was_open_at_the_end_can_be_gone_on_with(self, qtbot: QtBot, tmp_path: Path) -> None:
+        recovery = self.recovery(tmp_path)
+        recovery.close()
+        assert [path.name for path in tmp_path.iterdir()] == ["last.lapstrake"]
+        last = self.recovery(tmp_path).last()
+        assert last is not None
+        assert files.load(last).session.entries[0].plan == Plan()
+
+    def test_an_empty_window_leaves_the_last_session_alone(self, qtbot: QtBot, tmp_path: Path) -> None:
+        self.recovery(tmp_path).close()
+        before = (tmp_path / "last.lapstrake").read_bytes()
+        Recovery(Store(Session()), tmp_path).close()
+        assert (tmp_path / "last.lapstrake").read_bytes() == before

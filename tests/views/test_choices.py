@@ -6,12 +6,27 @@ import pytest
 
 from engine.options import fields_of
 from engine.passes.pipeline import PASSES
-from views.plan.choices import CHOICES, OFF, Choice
+from engine.session.plan import Plan
+from views.plan.choices import CHOICES, OFF, Choice, enabled, value_of, with_value
+
+EACH = pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.caption)
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.caption)
-def test_values_are_the_options_and_the_first_is_the_default(choice: Choice) -> None:
+@EACH
+def test_values_and_default_are_those_of_the_option(choice: Choice) -> None:
     (option,) = (f for f in fields_of(PASSES.load(choice.part)) if f.name == choice.option)
-    values = [v for v in choice.values if v != OFF]
-    assert sorted(values) == sorted(option.choices)
-    assert values[0] == option.default
+    assert tuple(v for v in choice.values if v != OFF) == option.choices
+    assert choice.default == option.default
+
+
+@EACH
+def test_every_value_can_be_chosen_and_is_shown(choice: Choice) -> None:
+    for value in choice.values:
+        plan = with_value(Plan("decompose,async-permute,fuse"), choice, value)
+        assert value_of(plan, choice) == value
+        assert enabled(plan, choice)
+
+
+def test_decomposing_makes_permutes_asynchronous() -> None:
+    form = next(choice for choice in CHOICES if choice.caption == "decompose")
+    assert with_value(Plan(), form, "rolled").passes == "decompose{form=rolled},async-permute"
