@@ -62,11 +62,11 @@ def operand_as_result(module: Module) -> Module:
 
 
 def special(dtype: str, seed: int) -> Array:
-    """Values among which are all the odd ones that the type has."""
+    """Values among which are all the odd ones that the type has, but for subnormal ones: devices may flush those."""
     kind = shapes.numpy_dtype(shapes.element_type_named(dtype))
     random = np.random.default_rng(seed)
     if shapes.is_floating(shapes.element_type_named(dtype)):
-        odd = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 3e38, -3e38, 1e-40])
+        odd = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 3e38, -3e38, 1e-3])
         with np.errstate(over="ignore", invalid="ignore"):
             return random.choice(odd, size=(2, 4)).astype(kind)
     info = np.iinfo(kind)
@@ -117,9 +117,7 @@ def test_fused_equals_unfused(sample: str, passes: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("passes", PLANS)
-@pytest.mark.parametrize(
-    "path", sorted(p for p in SAMPLES.glob("*.hlo") if p.stem.endswith(("_f32", "_bf16"))), ids=str
-)
+@pytest.mark.parametrize("path", [*sorted(SAMPLES.glob("*_f32.hlo")), *sorted(SAMPLES.glob("*_bf16.hlo"))], ids=str)
 def test_every_sample_fused_equals_unfused(path: Path, passes: str) -> None:
     module = read_here(path.read_bytes())
     found = verify(module, Evaluator(module).transform(Plan(passes)).module)
