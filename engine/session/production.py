@@ -1,0 +1,276 @@
+"""What a production compiler makes of a module, and of our plan for it, as variants beside ours.
+
+A compiler is asked for its predicted schedule, which carries its own costs. Ours can be forced on it: the instructions
+that it made are put in our order by our scheduler under its costs, and it is asked again with that order pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.chips.budget import Budget
+from engine.chips.inference import machine_for
+from engine.chips.library import load_chip
+from engine.chips.machine import Machine
+from engine.control import QUIET, Control
+from engine.cost.program import Program
+from engine.cost.programs import prepare
+from engine.errors import LapstrakeError, UnsupportedError
+from engine.execute.compiling import (
+    DEADLINE,
+    DECOMPOSED_LATE,
+    NO_OPTIONS,
+    NO_ORDERS,
+    WITHOUT_DECOMPOSITION,
+    Compiled,
+    Options,
+    Orders,
+    Unpartitioned,
+    compile_module,
+)
+from engine.execute.targets import Target
+from engine.ir.graph import Graph, Ints
+from engine.ir.module import Module
+from engine.passes.candidate import Candidate
+from engine.passes.passes import Context
+from engine.passes.pipeline import Pipeline
+from engine.schedule.directions import most_each_way, one_each_way, ways
+from engine.schedule.problem import Order, Schedule
+from engine.schedule.programs import schedule_program
+from engine.schedule.registry import parse_scheduler
+from engine.session.compiled import compiler_variant
+from engine.session.plan import MachineSpec, Plan
+from engine.session.variant import Variant
+from engine.simulate.replay import price
+from engine.simulate.simulator import simulate
+from engine.timeline.timeline import Metrics
+
+LEFT_TO_THE_COMPILER = ("async-permute", "fuse")
+"""Passes that a compiler does itself: it is given what the others made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Produced:
+    """A compiler's result, judged twice."""
+
+    compiled: Compiled
+    variant: Variant
+    """Under the compiler's own costs, waits inside loops included."""
+    model: Metrics
+    """The same instructions in the same order in our simulator, with our costs."""
+    clock: float
+    """The compiler's cycles per microsecond; a cycle of it is no measured time."""
+    each_way: int
+    """Most permutes with the same pairs in flight together: with more than 1 the compiler's figure is too good."""
+    link_load: float
+    """Most that one link carries at a time, by routing, in units of the largest of the permutes in flight."""
+
+    @property
+    def cycles(self) -> int:
+        """Of the whole, loops as trips × full body."""
+        return self._in_cycles(self.variant.metrics.makespan)
+
+    @property
+    def waiting(self) -> int:
+        """Cycles in which nothing runs because a transfer is waited for."""
+        return self._in_cycles(self.variant.metrics.exposed)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the compiler's figure may be compared: one permute each way at a time."""
+        return self.each_way <= 1
+
+    def _in_cycles(self, picoseconds: int) -> int:
+        return round(picoseconds * self.clock / 1e6)
+
+
+class Production:
+    """Compiles variants of one module for one target; `machine` is where the target's devices lie."""
+
+    def __init__(
+        self, module: Module, target: Target, mesh: str | None = None, deadline: float = DEADLINE
+    ) -> None:
+        """`mesh` as `machine_for` reads it; without a device order in it, rings lie on neighbours where they can.
+
+        Raises UsageError where the module does not fit the target.
+        """
+        self.module, self.target, self.deadline = module, target, deadline
+        chip = load_chip(target.known.chip)
+        written = mesh or _axes(machine_for(module, chip, target.topology))
+        self.spec = MachineSpec(target.known.chip, target.topology, written if ";" in written else f"{written};order=ring")
+        self.machine = machine_for(module, chip, self.spec.topology, self.spec.mesh)
+
+    def compiled(
+        self,
+        name: str,
+        program: Module | Unpartitioned,
+        options: Options = NO_OPTIONS,
+        orders: Orders = NO_ORDERS,
+        control: Control = QUIET,
+    ) -> Produced:
+        """`program` compiled, as the variant `name`. Raises what `compile_module` does, and UnsupportedError for a
+        module with nothing asynchronous in it, of which compilers predict nothing."""
+        made = compile_module(
+            program,
+            self.target,
+            options=options,
+            placement=self._placement(),
+            orders=orders,
+            deadline=self.deadline,
+            control=control,
+        )
+        return self.judged(made, name)
+
+    def judged(self, made: Compiled, name: str) -> Produced:
+        """A compiler's result as a variant."""
+        predicted = made.predicted()
+        variant = compiler_variant(made.schedule, f"the schedule of {name}", self.spec, name)
+        program = variant.program
+        ours = simulate(prepare(program.module, self.machine), variant.schedule)
+        used = [(program.graphs[id_], order.nodes) for id_, order in variant.schedule.orders.items()]
+        return Produced(
+            compiled=made,
+            variant=variant,
+            model=ours.metrics,
+            clock=predicted.schedule.computations[0].cycles_per_microsecond,
+            each_way=max(most_each_way(graph, order, ways(program.module, graph)) for graph, order in used),
+            link_load=max(link_load(program.module, graph, order, self.machine) for graph, order in used),
+        )
+
+    def transformed(self, plan: Plan, control: Control = QUIET) -> tuple[Module, tuple[Candidate, ...], tuple[str, ...]]:
+        """The module after the plan's passes, but for those that the compiler does itself; candidates and notes."""
+        pipeline = Pipeline.parse(plan.passes)
+        kept = tuple(step for step in pipeline.passes if step.name not in LEFT_TO_THE_COMPILER)
+        result = replace(pipeline, passes=kept).run(self.module, Context(self.machine, control))
+        left = [step.name for step in pipeline.passes if step not in kept]
+        notes = (f"Left to the compiler: {', '.join(left)}.",) if left else ()
+        return result.module, result.candidates, (*result.notes, *notes)
+
+    def pinned(self, name: str, module: Module, loose: Produced, plan: Plan, control: Control = QUIET) -> Produced:
+        """`module`, of which the compiler made `loose`, compiled again in the order of the plan's scheduler.
+
+        Permutes that go the same way follow each other. Raises UnsupportedError where versions cannot pin, and
+        Infeasible where no order fits the budget.
+        """
+        predicted = loose.compiled.predicted()
+        program = price(predicted, self.machine)
+        budget = plan.budget or self.machine.chip.default_budget
+        schedule = schedule_program(
+            program,
+            parse_scheduler(plan.scheduler),
+            budget,
+            memory_cap=plan.memory_cap,
+            control=control.part(0.0, 0.3),
+        )
+        known = {computation.name for computation in predicted.schedule.computations}
+        orders = _names(program, _apart(program, schedule), known)
+        made = self.compiled(name, module, orders=orders, control=control.part(0.3, 1.0))
+        kept = _kept(made, orders)
+        if not kept:
+            raise UnsupportedError(f"the compiler for {self.target} did not keep the order that was pinned")
+        return replace(made, variant=replace(made.variant, plan=plan))
+
+    def _placement(self) -> list[int] | None:
+        """Chips by device; None where several devices share a chip, which compilers number by themselves."""
+        return None if self.target.known.devices_per_chip > 1 else self.machine.position.tolist()
+
+
+def produce(production: Production, plan: Plan, *, control: Control = QUIET) -> tuple[list[Produced], list[str]]:
+    """The four variants of a module and `plan`, and why any of them is missing.
+
+    "TPU compiler, default" of a module that is partitioned already is the compiler's own decomposition after
+    partitioning, where that makes a difference; gathers are asynchronous in "… without decomposition".
+    """
+    compiler = f"{production.target.platform.upper()} compiler"
+    found: list[Produced] = []
+    missing: list[str] = []
+
+    def attempt(name: str, part: Control, program: Module, options: Options) -> Produced | None:
+        try:
+            found.append(production.compiled(name, program, options, control=part))
+        except UnsupportedError as reason:
+            missing.append(f"{name}: {reason}")
+            return None
+        return found[-1]
+
+    whole, late = (WITHOUT_DECOMPOSITION, DECOMPOSED_LATE) if production.target.platform == "tpu" else (NO_OPTIONS,) * 2
+    attempt(f"{compiler}, default", control.part(0.0, 0.2), production.module, NO_OPTIONS)
+    if production.target.platform == "tpu":
+        attempt(f"{compiler}, without decomposition", control.part(0.2, 0.4), production.module, whole)
+        attempt(f"{compiler}, decomposing after partitioning", control.part(0.4, 0.5), production.module, late)
+    module, candidates, notes = production.transformed(plan, control.part(0.5, 0.6))
+    ours = attempt("ours, compiled by it", control.part(0.6, 0.8), module, NO_OPTIONS)
+    if ours is None:
+        return found, missing
+    found[-1] = ours = replace(
+        ours, variant=replace(ours.variant, plan=plan, candidates=candidates, notes=(*notes, *ours.variant.notes))
+    )
+    try:
+        found.append(production.pinned("ours, our order pinned", module, ours, plan, control.part(0.8, 1.0)))
+    except LapstrakeError as reason:
+        if not isinstance(reason, UnsupportedError):
+            raise
+        missing.append(f"ours, our order pinned: {reason}")
+    return found, missing
+
+
+def link_load(module: Module, graph: Graph, order: Ints, machine: Machine) -> float:
+    """Most bytes that a link carries at a time by dimension-ordered routing, over the largest permute's own bytes."""
+    way = ways(module, graph)
+    alone = {
+        node: machine.load(*(np.array(side, np.int64) for side in zip(*pairs, strict=True)), 1.0).bytes
+        for node, pairs in way.items()
+    }
+    flying: dict[int, None] = {}
+    most = 0.0
+    for node in order.tolist():
+        if node in way:
+            flying[node] = None
+            most = max(most, float(np.max(np.sum([alone[other] for other in flying], axis=0))))
+        else:
+            flying.pop(int(graph.partner[node]), None)
+    return most
+
+
+def _axes(machine: Machine) -> str:
+    return ",".join(f"{name}={size}" for name, size in machine.mesh)
+
+
+def _apart(program: Program, schedule: Schedule) -> Schedule:
+    """The schedule with permutes that go the same way after each other."""
+    orders = {
+        id_: Order(one_each_way(graph, schedule.orders[id_].nodes, ways(program.module, graph)))
+        for id_, graph in program.graphs.items()
+    }
+    return replace(schedule, orders=orders)
+
+
+def _names(program: Program, schedule: Schedule, known: set[str]) -> Mapping[str, list[str]]:
+    return {
+        graph.name: [graph.names[node] for node in schedule.orders[id_].nodes.tolist()]
+        for id_, graph in program.graphs.items()
+        if graph.name in known
+    }
+
+
+def _kept(made: Produced, orders: Orders) -> bool:
+    """Whether the compiler's schedule has the pinned order, parameters and constants aside."""
+    for computation in made.compiled.predicted().schedule.computations:
+        order = orders.get(computation.name)
+        if order is None:
+            continue
+        free = {
+            name
+            for name, opcode in zip(computation.names, computation.opcodes, strict=True)
+            if opcode in ("parameter", "constant")
+        }
+        if [n for n in order if n not in free] != [n for n in computation.names if n not in free]:
+            return False
+    return True
+
+
+PIN_BUDGET = Budget.parse("permute=2")
+"""In flight for plans that are pinned: one permute each way round a ring."""
