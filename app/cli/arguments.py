@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 _COMMANDS = (
-    "open", "demo", "report", "compare", "sweep", "verify", "tune", "export", "explain",
+    "open", "demo", "report", "compare", "sweep", "verify", "compile", "tune", "export", "explain",
     "capture", "chips", "passes", "schedulers",
 )  # fmt: skip
 _EPILOG = (
@@ -95,6 +95,22 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
     add.add_argument("--json", action="store_true", help="machine-readable")
 
+    add = commands.add_parser(
+        "compile",
+        help="by a production compiler, without a device: its schedule, and ours judged by it",
+        epilog=_EPILOG,
+    )
+    _file(add)
+    add.add_argument(
+        "--target", required=True, metavar="TARGET", help="tpu:v4:2x2x2 (extra tpu), cuda:h100:1x1x8 (extra cuda)"
+    )
+    add.add_argument("--mesh", metavar="x=8,y=8", help="inferred if missing; rings lie on neighbours where they can")
+    _plan(add)
+    add.add_argument("--json", action="store_true", help="machine-readable, schema 1 and what the compiler said")
+    add.add_argument("-o", "--output", metavar="DIR", help="also write its optimised HLO and predicted schedules")
+    add.add_argument("--deadline", type=float, default=900.0, metavar="SECONDS", help="for one compilation; 900")
+    _conduct(add)
+
     add = commands.add_parser("tune", help="the best plan, verified, as a bundle for the job", epilog=_EPILOG)
     _file(add)
     _machine(add)
@@ -174,6 +190,10 @@ def _machine(parser: argparse.ArgumentParser) -> None:
         "--costs", action="append", default=[], metavar="FILE",
         help="costs from elsewhere: ScheduleProto text, PGLE, xplane.pb or a table; repeatable, later ones win",
     )  # fmt: skip
+    _conduct(group)
+
+
+def _conduct(group: argparse._ActionsContainer) -> None:
     group.add_argument("--time-limit", type=float, metavar="SECONDS", help="give up after so long")
     group.add_argument("--quiet", action="store_true", help="no progress, no notes")
     group.add_argument("--no-color", action="store_true")

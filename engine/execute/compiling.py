@@ -51,6 +51,10 @@ DECOMPOSED_LATE: Options = MappingProxyType(
 partitions, which a partitioned module is past."""
 
 
+class Unpredicted(UnsupportedError):
+    """The compiler wrote no schedule: nothing in the module is asynchronous."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unpartitioned:
     """A program before partitioning, as StableHLO bytecode with shardings: compilers partition it themselves."""
@@ -76,9 +80,9 @@ class Compiled:
     """Computations whose order was forced."""
 
     def predicted(self) -> ScheduledModule:
-        """The schedule, read. Raises UnsupportedError where there is none."""
+        """The schedule, read. Raises Unpredicted where there is none."""
         if not self.schedule:
-            raise UnsupportedError(
+            raise Unpredicted(
                 f"the compiler for {self.target} predicted no schedule: nothing in the module is asynchronous"
             )
         return read_scheduled_module(self.schedule, f"the schedule that the compiler for {self.target} predicts")

@@ -48,11 +48,11 @@ def _register_publicly(transform: Transform, platform: str) -> None:
 
 
 class _Text(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]  # noqa: RUF012
+    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
 class _Outcome(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("api_version", ctypes.c_int64),
         ("data", ctypes.c_void_p),
         ("cleanup", ctypes.c_void_p),
@@ -63,7 +63,7 @@ class _Outcome(ctypes.Structure):
 
 
 class _Arguments(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("struct_size", ctypes.c_size_t),
         ("outcome", _Outcome),
         ("module", _Text),
@@ -76,7 +76,7 @@ _Function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Arguments))
 
 
 class _Callbacks(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("version", ctypes.c_int64),
         ("destructor", ctypes.c_void_p),
         ("transform", _Function),
@@ -84,7 +84,7 @@ class _Callbacks(ctypes.Structure):
 
 
 class _Registration(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("struct_size", ctypes.c_size_t),
         ("name", ctypes.c_char_p),
         ("name_size", ctypes.c_size_t),
@@ -94,7 +94,7 @@ class _Registration(ctypes.Structure):
 
 
 class _Extension(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("struct_size", ctypes.c_size_t),
         ("type", ctypes.c_int),
         ("next", ctypes.c_void_p),
@@ -103,7 +103,7 @@ class _Extension(ctypes.Structure):
 
 
 class _Api(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("extensions", ctypes.c_void_p)]  # noqa: RUF012
+    _fields_ = [("struct_size", ctypes.c_size_t), ("extensions", ctypes.c_void_p)]
 
 
 _kept: list[Any] = []
@@ -114,8 +114,7 @@ def _register_by_c(transform: Transform, library: str) -> None:
     extension = _extension(library)
     texts: list[Any] = []
 
-    @_Function
-    def call(_: int, pointer: Any) -> None:
+    def run(_: int, pointer: Any) -> None:
         arguments = pointer.contents
         texts.clear()  # of the last call: the compiler has read them
         try:
@@ -128,11 +127,10 @@ def _register_by_c(transform: Transform, library: str) -> None:
             arguments.changed_module = _text(changed, texts)
             arguments.changed = True
 
+    call = _Function(run)
     callbacks = _Callbacks(_VERSION, None, call)
     name = b"lapstrake"
-    asked = _Registration(
-        ctypes.sizeof(_Registration), name, len(name), _BEFORE_SCHEDULING, ctypes.pointer(callbacks)
-    )
+    asked = _Registration(ctypes.sizeof(_Registration), name, len(name), _BEFORE_SCHEDULING, ctypes.pointer(callbacks))
     _kept.extend((call, callbacks, name))
     if extension.register(ctypes.byref(asked)):
         raise UnsupportedError(_refusal(f"{library} refused the function"))

@@ -15,10 +15,11 @@ from engine.chips.budget import Budget
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
+from engine.chips.topology import Floats
 from engine.control import QUIET, Control
 from engine.cost.program import Program
 from engine.cost.programs import prepare
-from engine.errors import LapstrakeError, UnsupportedError
+from engine.errors import UnsupportedError
 from engine.execute.compiling import (
     DEADLINE,
     DECOMPOSED_LATE,
@@ -29,15 +30,15 @@ from engine.execute.compiling import (
     Options,
     Orders,
     Unpartitioned,
+    Unpredicted,
     compile_module,
 )
-from engine.execute.targets import Target
+from engine.execute.targets import Target, check_installed
 from engine.ir.graph import Graph, Ints
 from engine.ir.module import Module
-from engine.passes.candidate import Candidate
-from engine.passes.passes import Context
+from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
-from engine.schedule.directions import most_each_way, one_each_way, ways
+from engine.schedule.directions import Way, most_each_way, one_each_way, ways
 from engine.schedule.problem import Order, Schedule
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
@@ -90,9 +91,7 @@ class Produced:
 class Production:
     """Compiles variants of one module for one target; `machine` is where the target's devices lie."""
 
-    def __init__(
-        self, module: Module, target: Target, mesh: str | None = None, deadline: float = DEADLINE
-    ) -> None:
+    def __init__(self, module: Module, target: Target, mesh: str | None = None, deadline: float = DEADLINE) -> None:
         """`mesh` as `machine_for` reads it; without a device order in it, rings lie on neighbours where they can.
 
         Raises UsageError where the module does not fit the target.
@@ -100,7 +99,9 @@ class Production:
         self.module, self.target, self.deadline = module, target, deadline
         chip = load_chip(target.known.chip)
         written = mesh or _axes(machine_for(module, chip, target.topology))
-        self.spec = MachineSpec(target.known.chip, target.topology, written if ";" in written else f"{written};order=ring")
+        self.spec = MachineSpec(
+            target.known.chip, target.topology, written if ";" in written else f"{written};order=ring"
+        )
         self.machine = machine_for(module, chip, self.spec.topology, self.spec.mesh)
 
     def compiled(
@@ -111,8 +112,8 @@ class Production:
         orders: Orders = NO_ORDERS,
         control: Control = QUIET,
     ) -> Produced:
-        """`program` compiled, as the variant `name`. Raises what `compile_module` does, and UnsupportedError for a
-        module with nothing asynchronous in it, of which compilers predict nothing."""
+        """`program` compiled, as the variant `name`. Raises what `compile_module` does, and Unpredicted for a
+        module with nothing asynchronous in it."""
         made = compile_module(
             program,
             self.target,
@@ -140,14 +141,14 @@ class Production:
             link_load=max(link_load(program.module, graph, order, self.machine) for graph, order in used),
         )
 
-    def transformed(self, plan: Plan, control: Control = QUIET) -> tuple[Module, tuple[Candidate, ...], tuple[str, ...]]:
-        """The module after the plan's passes, but for those that the compiler does itself; candidates and notes."""
+    def transformed(self, plan: Plan, control: Control = QUIET) -> Result:
+        """What the plan's passes make of the module, without those whose work the compiler does itself."""
         pipeline = Pipeline.parse(plan.passes)
         kept = tuple(step for step in pipeline.passes if step.name not in LEFT_TO_THE_COMPILER)
         result = replace(pipeline, passes=kept).run(self.module, Context(self.machine, control))
         left = [step.name for step in pipeline.passes if step not in kept]
         notes = (f"Left to the compiler: {', '.join(left)}.",) if left else ()
-        return result.module, result.candidates, (*result.notes, *notes)
+        return replace(result, notes=(*result.notes, *notes))
 
     def pinned(self, name: str, module: Module, loose: Produced, plan: Plan, control: Control = QUIET) -> Produced:
         """`module`, of which the compiler made `loose`, compiled again in the order of the plan's scheduler.
@@ -168,8 +169,7 @@ class Production:
         known = {computation.name for computation in predicted.schedule.computations}
         orders = _names(program, _apart(program, schedule), known)
         made = self.compiled(name, module, orders=orders, control=control.part(0.3, 1.0))
-        kept = _kept(made, orders)
-        if not kept:
+        if not _kept(made, orders):
             raise UnsupportedError(f"the compiler for {self.target} did not keep the order that was pinned")
         return replace(made, variant=replace(made.variant, plan=plan))
 
@@ -184,46 +184,45 @@ def produce(production: Production, plan: Plan, *, control: Control = QUIET) -> 
     "TPU compiler, default" of a module that is partitioned already is the compiler's own decomposition after
     partitioning, where that makes a difference; gathers are asynchronous in "… without decomposition".
     """
+    check_installed(production.target)
     compiler = f"{production.target.platform.upper()} compiler"
+    asked = [(f"{compiler}, default", production.module, NO_OPTIONS)]
+    if production.target.platform == "tpu":
+        asked += [
+            (f"{compiler}, without decomposition", production.module, WITHOUT_DECOMPOSITION),
+            (f"{compiler}, decomposing after partitioning", production.module, DECOMPOSED_LATE),
+        ]
+    result = production.transformed(plan, control.part(0.0, 0.1))
+    asked.append(("ours, compiled by it", result.module, NO_OPTIONS))
     found: list[Produced] = []
     missing: list[str] = []
-
-    def attempt(name: str, part: Control, program: Module, options: Options) -> Produced | None:
+    ours = None
+    for number, (name, module, options) in enumerate(asked):
+        part = control.part(0.1 + 0.7 * number / len(asked), 0.1 + 0.7 * (number + 1) / len(asked))
         try:
-            found.append(production.compiled(name, program, options, control=part))
+            made = production.compiled(name, module, options, control=part)
+        except Unpredicted as reason:
+            missing.append(f"{name}: {reason}")
+            continue
+        if module is result.module:
+            notes = (*result.notes, *made.variant.notes)
+            made = ours = replace(
+                made, variant=replace(made.variant, plan=plan, candidates=result.candidates, notes=notes)
+            )
+        found.append(made)
+    if ours is not None:
+        name = "ours, our order pinned"
+        try:
+            found.append(production.pinned(name, result.module, ours, plan, control.part(0.8, 1.0)))
         except UnsupportedError as reason:
             missing.append(f"{name}: {reason}")
-            return None
-        return found[-1]
-
-    whole, late = (WITHOUT_DECOMPOSITION, DECOMPOSED_LATE) if production.target.platform == "tpu" else (NO_OPTIONS,) * 2
-    attempt(f"{compiler}, default", control.part(0.0, 0.2), production.module, NO_OPTIONS)
-    if production.target.platform == "tpu":
-        attempt(f"{compiler}, without decomposition", control.part(0.2, 0.4), production.module, whole)
-        attempt(f"{compiler}, decomposing after partitioning", control.part(0.4, 0.5), production.module, late)
-    module, candidates, notes = production.transformed(plan, control.part(0.5, 0.6))
-    ours = attempt("ours, compiled by it", control.part(0.6, 0.8), module, NO_OPTIONS)
-    if ours is None:
-        return found, missing
-    found[-1] = ours = replace(
-        ours, variant=replace(ours.variant, plan=plan, candidates=candidates, notes=(*notes, *ours.variant.notes))
-    )
-    try:
-        found.append(production.pinned("ours, our order pinned", module, ours, plan, control.part(0.8, 1.0)))
-    except LapstrakeError as reason:
-        if not isinstance(reason, UnsupportedError):
-            raise
-        missing.append(f"ours, our order pinned: {reason}")
     return found, missing
 
 
 def link_load(module: Module, graph: Graph, order: Ints, machine: Machine) -> float:
     """Most bytes that a link carries at a time by dimension-ordered routing, over the largest permute's own bytes."""
     way = ways(module, graph)
-    alone = {
-        node: machine.load(*(np.array(side, np.int64) for side in zip(*pairs, strict=True)), 1.0).bytes
-        for node, pairs in way.items()
-    }
+    alone = {node: _loads(pairs, machine) for node, pairs in way.items()}
     flying: dict[int, None] = {}
     most = 0.0
     for node in order.tolist():
@@ -233,6 +232,11 @@ def link_load(module: Module, graph: Graph, order: Ints, machine: Machine) -> fl
         else:
             flying.pop(int(graph.partner[node]), None)
     return most
+
+
+def _loads(pairs: Way, machine: Machine) -> Floats:
+    sources, targets = np.array(pairs, np.int64).T
+    return machine.load(sources, targets, 1.0).bytes
 
 
 def _axes(machine: Machine) -> str:

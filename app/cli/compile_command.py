@@ -1,0 +1,128 @@
+"""`lapstrake compile`: what a production compiler makes of the module, and of the plan for it, without a device."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from app.cli import loading, schema
+from app.cli.console import note, progress
+from app.cli.main import BAD_ANSWER, DONE
+from app.cli.tables import console
+from engine.errors import UsageError
+from engine.execute.targets import Target
+from engine.export.writing import write_atomically
+from engine.quantities import gain_text, microseconds, time_text
+from engine.session.plan import Plan
+from engine.session.production import LEFT_TO_THE_COMPILER, PIN_BUDGET, Produced, Production, produce
+
+PASSES = "decompose"
+"""Without a plan: the compiler makes permutes asynchronous and fuses by itself."""
+
+
+def run(arguments: Namespace) -> int:
+    """Print the compiler's variants; 1 when it predicts no schedule at all."""
+    plan = _plan(arguments)
+    with progress(arguments) as control:
+        module = loading.load(arguments.file, control.part(0.0, 0.05))
+        production = Production(module, Target.parse(arguments.target), arguments.mesh, arguments.deadline)
+        found, missing = produce(production, plan, control=control.part(0.05, 1.0))
+    for text in dict.fromkeys((*production.machine.notes, *missing, *(n for p in found for n in p.variant.notes))):
+        note(arguments, f"note: {text}")
+    if arguments.output:
+        _write(Path(arguments.output), found)
+    if arguments.json:
+        report = schema.report(module, production.machine, [p.variant for p in found])
+        json.dump({**report, "compiler": _compiler(production, found, missing)}, sys.stdout, indent=1)
+        print()
+    else:
+        _show(production, found)
+    return DONE if found else BAD_ANSWER
+
+
+def _plan(arguments: Namespace) -> Plan:
+    named = loading.plan(arguments)
+    if named is None:
+        return Plan(PASSES, "bottom-up", loading.budget(arguments) or PIN_BUDGET, loading.memory_cap(arguments))
+    if arguments.passes is None:
+        named = Plan(PASSES, named.scheduler, named.budget, named.memory_cap)
+    if named.budget is None:
+        named = Plan(named.passes, named.scheduler, PIN_BUDGET, named.memory_cap)
+    return named
+
+
+def _show(production: Production, found: Sequence[Produced]) -> None:
+    target = production.target
+    out = console()
+    out.print(f"{production.module.name} on {target}, compiled without a device; no time here was measured")
+    if not found:
+        out.print("the compiler predicted no schedule: nothing in the module is asynchronous")
+        return
+    versions = ", ".join(f"{name} {number}" for name, number in found[0].compiled.versions.items())
+    out.print(f"{versions}; passes left to it: {', '.join(LEFT_TO_THE_COMPILER)}")
+    table = Table(box=box.SIMPLE_HEAD, title="by the compiler's own costs, and by our model", title_justify="left")
+    table.add_column("variant", no_wrap=True)
+    for name in ("cycles", "waiting", "predicted", "", "our model", "each way", "link load", "compiled in"):
+        table.add_column(name, justify="right", no_wrap=True)
+    base = found[0]
+    for produced in found:
+        makespan = produced.variant.metrics.makespan
+        table.add_row(
+            produced.variant.name,
+            f"{produced.cycles:,}",
+            f"{produced.waiting:,}",
+            time_text(makespan),
+            "" if produced is base else gain_text(base.variant.metrics.makespan, makespan),
+            time_text(produced.model.makespan),
+            f"{produced.each_way}{'' if produced.counts else ' !'}",
+            f"{produced.link_load:.1f}",
+            f"{produced.compiled.seconds:.1f} s",
+        )
+    out.print(table)
+    if not all(produced.counts for produced in found):
+        out.print(
+            "! two permutes go the same way at once, which the compiler's prediction takes for free: "
+            "its figure is too good"
+        )
+
+
+def _compiler(production: Production, found: Sequence[Produced], missing: Sequence[str]) -> dict[str, Any]:
+    return {
+        "target": str(production.target),
+        "versions": dict(found[0].compiled.versions) if found else {},
+        "missing": list(missing),
+        "variants": [
+            {
+                "name": produced.variant.name,
+                "cycles": produced.cycles,
+                "waiting_cycles": produced.waiting,
+                "cycles_per_microsecond": produced.clock,
+                "model_makespan_us": microseconds(produced.model.makespan),
+                "permutes_each_way": produced.each_way,
+                "link_load": produced.link_load,
+                "counts": produced.counts,
+                "pinned": list(produced.compiled.pinned),
+                "compile_seconds": round(produced.compiled.seconds, 3),
+            }
+            for produced in found
+        ],
+    }
+
+
+def _write(folder: Path, found: Sequence[Produced]) -> None:
+    """Each variant's optimised HLO and predicted schedule. Raises UsageError where `folder` cannot be one."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: a folder for the compiler's modules was expected: {error}") from None
+    for produced in found:
+        stem = "".join(c if c.isalnum() else "-" for c in produced.variant.name).strip("-").replace("--", "-")
+        write_atomically(str(folder / f"{stem}.hlo"), produced.compiled.text.encode())
+        write_atomically(str(folder / f"{stem}.schedule.txt"), produced.compiled.schedule.encode())
