@@ -15,9 +15,9 @@ from engine.ir.edit import Editor
 from engine.ir.graphs import graphs_of
 from engine.ir.module import Module
 from engine.passes.fuse.body import Body
-from engine.passes.fuse.deciding import Choices, decide
+from engine.passes.fuse.deciding import Choices, Decided, decide
 from engine.passes.fuse.describing import describe
-from engine.passes.fuse.emitting import emit
+from engine.passes.fuse.emitting import Emitted, emit
 from engine.passes.fuse.rewriting import rewrite
 from engine.passes.fuse.unfusing import unfuse
 from engine.passes.fusion import Fusion
@@ -63,16 +63,17 @@ class Fuse:
             opened = rewrite(opened)
         work = _Work(opened, context, self._choices(opened))
         if self.policy == "default":
-            return work.made(lambda row, saving: False)
+            return work.made(lambda row, saving: False).result()
         context.control.step(0.1, "fusing with transfers in mind")
         overlap = work.made(lambda row, saving: saving > 0)
         if context.trial is None or not work.rows:
-            return overlap
+            return overlap.result()
         context.control.step(0.3, "fusing without")
         default = work.made(lambda row, saving: False)
-        results = [(context.trial(overlap.module), overlap), (context.trial(default.module), default)]
-        best = min(results, key=lambda pair: pair[0])
-        return best[1] if self.policy == "overlap" else work.tried(best, best[1] is overlap)
+        attempts = [(context.trial(overlap.module), overlap), (context.trial(default.module), default)]
+        best = min(attempts, key=lambda pair: pair[0])
+        chosen = best[1] if self.policy == "overlap" else work.tried(best, best[1] is overlap)
+        return chosen.result()
 
     def _choices(self, module: Module) -> Choices:
         together = dict(_pair(text) for text in self.together)
@@ -89,6 +90,17 @@ def _pair(text: str) -> tuple[str, str]:
     return reader, einsum
 
 
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """A module fused in one way. What was decided is put into words only for the one that is kept."""
+
+    module: Module
+    fusions: Callable[[], tuple[Fusion, ...]]
+
+    def result(self) -> Result:
+        return Result(self.module, fusions=self.fusions())
+
+
 class _Work:
     """One module under several policies: what they share is computed once."""
 
@@ -101,17 +113,16 @@ class _Work:
         self.rows: dict[str, int] = {}
         """Row → picoseconds at stake, of the einsums that some policy might keep apart."""
 
-    def made(self, stay: Stay) -> Result:
+    def made(self, stay: Stay) -> _Attempt:
         """The module fused, contested einsums staying apart where `stay` says so."""
         editor = Editor(self._module)
-        fusions: list[Fusion] = []
+        made: list[tuple[Body, Decided, tuple[Emitted, ...]]] = []
         for computation, body in self._bodies.items():
             decided = decide(body, self._judge(computation, body, stay), self._choices)
-            emitted = emit(editor, body, decided.clusters)
-            fusions += describe(editor, body, decided, emitted)
-        return Result(editor.finish(), fusions=tuple(fusions))
+            made.append((body, decided, emit(editor, body, decided.clusters)))
+        return _Attempt(editor.finish(), lambda: tuple(f for parts in made for f in describe(editor, *parts)))
 
-    def tried(self, best: tuple[int, Result], apart: bool) -> Result:
+    def tried(self, best: tuple[int, _Attempt], apart: bool) -> _Attempt:
         """Turn the decision of one row after the other and keep what is faster."""
         turned: set[str] = set()
         rows = sorted(self.rows, key=lambda row: -abs(self.rows[row]))[:MOST_TRIES]
