@@ -160,13 +160,14 @@ def links_of(variant: Variant, instruction: HloInstructionProto, *, users: bool)
 
 
 SMALL = 5_000
-"""Instructions of a computation up to which decisions are explained at once; beyond, only when asked for."""
+"""Instructions of a program up to which decisions are explained at once; beyond, only when asked for."""
 
 
 def explainable(variant: Variant, instruction: int) -> bool:
     """Whether explaining is quick."""
-    place = graph_of(variant, instruction)
-    return place is not None and len(place[0]) <= SMALL
+    if graph_of(variant, instruction) is None:
+        return False
+    return sum(map(len, variant.program.graphs.values())) <= SMALL
 
 
 @lru_cache(maxsize=256)

@@ -20,6 +20,9 @@ from views.timeline.measure import measure
 from views.timeline.scene import AXIS, GUTTER, Scene, rows_of
 from views.timeline.stack import FRAME, Row, RowKind
 
+_OUTLINED = 5.0
+"""Selected slices narrower than this many pixels are marked by a stroke."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -105,23 +108,31 @@ def _paint_selection(painter: QPainter, scene: Scene) -> None:
     """Outlines of everything selected, in every entry that has it."""
     if not scene.session.selection:
         return
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    window = scene.window
     for number, entry in enumerate(scene.session.entries):
         if entry.variant is None or entry.collapsed:
             continue
-        timeline = entry.variant.timeline
+        timeline, window = entry.variant.timeline, scene.window
         rows = rows_of(timeline, shown_in(scene.session, entry.key))
         start = timeline.start[rows]
         rows = rows[(start + timeline.duration[rows] >= window.start) & (start <= window.stop)]
-        if len(rows) > 2_000:
-            rows = rows[:: len(rows) // 2_000]
-        places = {r.lane: r for r in scene.stack.of(number) if r.lane >= 0}
-        for row in rows.tolist():
-            place = places.get(int(timeline.lane[row]))
-            if place is not None:
-                rect = _rect(scene, entry.variant, row, place)
-                outline(painter, scene, rect, 2 if rect.width() > 6 else 1)
+        for place in scene.stack.of(number):
+            of_lane = rows[timeline.lane[rows] == place.lane]
+            if place.lane >= 0 and len(of_lane):
+                _paint_selected(painter, scene, entry.variant, of_lane, place)
+
+
+def _paint_selected(painter: QPainter, scene: Scene, variant: Variant, rows: Ints, place: Row) -> None:
+    """What is wide enough gets an outline, what is not a stroke in its pixel column: there can be thousands."""
+    timeline, window = variant.timeline, scene.window
+    width = timeline.duration[rows] * (window.width / window.span)
+    narrow = width < _OUTLINED
+    columns = np.unique(np.round(window.x(timeline.start[rows[narrow]])))
+    top = scene.y(place.top) + (place.frames * FRAME if place.kind == RowKind.COMPUTE else 0)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour(scene.theme.text))
+    scene.rectangles.draw(painter, columns - 1, top - 1, np.full(len(columns), 3.0), scene.y(place.bottom) - top + 2)
+    for row in rows[~narrow].tolist():
+        outline(painter, scene, _rect(scene, variant, row, place), 2)
 
 
 def outline(painter: QPainter, scene: Scene, rect: QRectF, width: int) -> None:

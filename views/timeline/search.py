@@ -34,7 +34,7 @@ def search(variant: Variant, text: str) -> Found:
     wanted = text.strip()
     if not wanted:
         return Found(np.empty(0, np.int64), np.empty(0, np.int64), 0)
-    matches = _matcher(wanted)
+    matches = matcher(wanted)
     timeline = variant.timeline
     there = lookup(variant)
     chosen = tuple(
@@ -49,7 +49,8 @@ def search(variant: Variant, text: str) -> Found:
     return Found(rows, timeline.start[rows], len(chosen))
 
 
-def _matcher(wanted: str) -> Callable[[str], bool]:
+def matcher(wanted: str) -> Callable[[str], bool]:
+    """What a search asks of a name; raises UsageError where its regular expression is none."""
     if len(wanted) > 2 and wanted.startswith("/") and wanted.endswith("/"):
         try:
             pattern = re.compile(wanted[1:-1], re.IGNORECASE)
