@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Literal
 
+from engine.cost.program import Program
 from engine.cost.programs import prepare
 from engine.errors import UsageError
 from engine.hlo.hlo_pb2 import HloInstructionProto
@@ -109,9 +111,13 @@ class _Work:
         self._context = context
         self._choices = choices
         self._bodies = {c: Body(module.computations[c]) for c in graphs_of(module)}
-        self._program = prepare(module, context.machine)
         self.rows: dict[str, int] = {}
         """Row → picoseconds at stake, of the einsums that some policy might keep apart."""
+
+    @cached_property
+    def _program(self) -> Program:
+        """Priced only where an einsum is contested."""
+        return prepare(self._module, self._context.machine)
 
     def made(self, stay: Stay) -> _Attempt:
         """The module fused, contested einsums staying apart where `stay` says so."""
@@ -141,9 +147,8 @@ class _Work:
         return best[1]
 
     def _judge(self, computation: int, body: Body, stay: Stay) -> Callable[[int, tuple[int, ...]], bool]:
-        costs = self._program.costs[computation]
-
         def judge(einsum: int, dones: tuple[int, ...]) -> bool:
+            costs = self._program.costs[computation]
             instruction = body.instructions[einsum]
             transfers = sum(self._transfer(computation, body, d) for d in dones)
             # Apart, the partial result goes to memory and comes back.
