@@ -19,7 +19,7 @@ from typing import Any
 
 from engine import worker
 from engine.control import QUIET, Control
-from engine.errors import UsageError
+from engine.errors import UnsupportedError, UsageError
 from engine.execute.legalize import list_groups
 from engine.execute.verifying import Verification
 from engine.export.captured import Capture
@@ -56,7 +56,16 @@ def bundle_files(
     capture: Capture | None,
     control: Control = QUIET,
 ) -> dict[str, bytes]:
-    """Every file of the bundle for `best`, by name. `unverified` says why there is no `verification`."""
+    """Every file of the bundle for `best`, by name. `unverified` says why there is no `verification`.
+
+    Raises UnsupportedError for a module whose constants are not all there, UsageError for passes that cannot reach
+    the job.
+    """
+    if evaluator.module.elided:
+        raise UnsupportedError(
+            f"{evaluator.module.name}: some constants were elided when it was printed, as constant({{...}}), so a job "
+            "would compute with other numbers: print it with print_large_constants (XLA's --xla_dump_large_constants)"
+        )
     order_only = capture is not None and capture.scheduled is not None
     if order_only and best.plan.passes:
         raise UsageError(

@@ -1,12 +1,15 @@
-"""A small training job on 8 CPU devices, 2-D mesh: what a user's script looks like. Tests run it on its own.
+"""A small decoder trained on 8 CPU devices: what a user's script looks like. Tests run it on its own.
 
-Prints one JSON line: the losses, and what became of the bundle named by BUNDLE.
+Prints one JSON line: the losses, and what became of the bundle named by BUNDLE (ROUTE says how it is used). MESH is 1d
+or 2d, CHANGE what this run does differently from the captured one, RESTART the step after which it starts again from a
+checkpoint.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import logging
 import os
 import sys
 
@@ -23,35 +26,54 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 CHANGE = os.environ.get("CHANGE", "")
-"""What this run does differently from the captured one."""
-MESH = jax.make_mesh((4, 2) if CHANGE == "mesh" else (2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
-FEATURES, HIDDEN, BATCH = 64, 256, 64 if CHANGE == "shape" else 32
+FLAT = os.environ.get("MESH", "2d") == "1d"
+SIZES = (8, 1) if FLAT else (4, 2) if CHANGE == "mesh" else (2, 4)
+MESH = jax.make_mesh(
+    SIZES[:1] if FLAT else SIZES, ("x",) if FLAT else ("x", "y"), axis_types=(AxisType.Auto,) * (2 - FLAT)
+)
+BATCH, LENGTH, WIDTH, HIDDEN, HEADS, WORDS = 16 if CHANGE == "shape" else 8, 8, 32, 64, 4, 64
 RATE = 0.02 if CHANGE == "constant" else 0.01
+COMPILED: list[str] = []
+"""Modules that XLA compiled, in turn."""
 
 
 def on(*axes: str | None) -> NamedSharding:
-    return NamedSharding(MESH, P(*axes))
+    return NamedSharding(MESH, P(*(None if FLAT and a == "y" else a for a in axes)))
 
 
-PARAMETERS = {"w1": on("x", "y"), "b1": on("y"), "w2": on("y", "x")}
-STATE = {"p": PARAMETERS, "m": PARAMETERS, "n": on()}
-BATCHES = {"x": on("y", None) if CHANGE == "sharding" else on("x", "y"), "y": on("x", None)}
+WEIGHTS = {"q": on("x", "y"), "k": on("x", "y"), "v": on("x", "y"), "o": on("y", "x"), "up": on("x", "y")}
+WEIGHTS |= {"down": on("y", "x"), "embed": on("x", "y")}
+STATE = {"p": WEIGHTS, "m": WEIGHTS, "n": on()}
+TOKENS = on(None, "x") if CHANGE == "sharding" else on("x", None)
 
 
-def loss(p: Any, batch: Any) -> Any:
-    h = jax.nn.relu(batch["x"] @ p["w1"] + p["b1"])
-    h = jax.lax.with_sharding_constraint(h, on("x", "y"))
-    return jnp.mean((h @ p["w2"] - batch["y"]) ** 2)
+def decode(p: Any, tokens: Any) -> Any:
+    """Logits of one decoder layer, shape [batch, length, words]."""
+    x = jax.lax.with_sharding_constraint(jax.nn.one_hot(tokens, WORDS) @ p["embed"], on("x", None, "y"))
+    heads = (BATCH, LENGTH, HEADS, WIDTH // HEADS)
+    q, k, v = ((x @ p[name]).reshape(heads) for name in "qkv")
+    weights = jnp.einsum("bqhd,bkhd->bhqk", q, k) + jnp.where(np.tri(LENGTH, dtype=bool), 0.0, -1e9)
+    mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(weights), v).reshape(BATCH, LENGTH, WIDTH)
+    x = jax.lax.with_sharding_constraint(x + mixed @ p["o"], on("x", None, "y"))
+    x = jax.lax.with_sharding_constraint(x + jax.nn.relu(x @ p["up"]) @ p["down"], on("x", None, "y"))
+    return x @ p["embed"].T
+
+
+def loss(p: Any, tokens: Any) -> Any:
+    said = jax.nn.log_softmax(decode(p, tokens)[:, :-1])
+    return -jnp.mean(jnp.take_along_axis(said, tokens[:, 1:, None], axis=-1))
 
 
 @functools.partial(
     jax.jit,
-    in_shardings=(STATE, BATCHES),
+    in_shardings=(STATE, TOKENS),
     out_shardings=(STATE, {"loss": on()}),
     donate_argnums=() if CHANGE == "donation" else (0,),
 )
-def train_step(state: Any, batch: Any) -> Any:
-    value, gradient = jax.value_and_grad(loss)(state["p"], batch)
+def train_step(state: Any, tokens: Any) -> Any:
+    value, gradient = jax.value_and_grad(loss)(state["p"], tokens)
+    if CHANGE == "callback":
+        jax.debug.callback(lambda _: None, value)
     momentum = jax.tree.map(lambda a, b: 0.9 * a + b, state["m"], gradient)
     parameters = jax.tree.map(lambda a, b: a - RATE * b, state["p"], momentum)
     return {"p": parameters, "m": momentum, "n": state["n"] + 1}, {"loss": value}
@@ -59,29 +81,47 @@ def train_step(state: Any, batch: Any) -> Any:
 
 def initial() -> Any:
     random = np.random.RandomState(0)
-
-    def draw(*shape: int) -> Any:
-        return random.randn(*shape).astype(np.float32) / 8
-
-    p = {"w1": draw(FEATURES, HIDDEN), "b1": draw(HIDDEN), "w2": draw(HIDDEN, FEATURES)}
+    shapes = {"q": (WIDTH, WIDTH), "up": (WIDTH, HIDDEN), "down": (HIDDEN, WIDTH), "embed": (WORDS, WIDTH)}
+    p = {name: random.randn(*shapes.get(name, (WIDTH, WIDTH))).astype(np.float32) / 6 for name in WEIGHTS}
     state = jax.device_put({"p": p, "m": jax.tree.map(np.zeros_like, p), "n": np.int32(0)}, STATE)
-    return state, jax.device_put({"x": draw(BATCH, FEATURES), "y": draw(BATCH, FEATURES)}, BATCHES)
+    return state, jax.device_put(random.randint(0, WORDS, (BATCH, LENGTH)).astype(np.int32), TOKENS)
+
+
+def run(step: Any, steps: int, restart: int) -> tuple[list[float], Any]:
+    state, tokens = initial()
+    losses = []
+    for number in range(steps):
+        if number == restart:
+            state = jax.device_put(jax.tree.map(np.asarray, state), STATE)
+        state, metrics = step(state, tokens)
+        losses.append(float(metrics["loss"]))
+    return losses, state
+
+
+def note_compilation(record: logging.LogRecord) -> bool:
+    COMPILED.append(record.getMessage().partition(" with ")[0])
+    return False
 
 
 def main(steps: int) -> None:
-    step, wrapped = train_step, None
+    step, plan = train_step, None
     if bundle := os.environ.get("BUNDLE"):
         sys.path.insert(0, bundle)
         import lapstrake_job  # type: ignore[import-not-found]  # it comes with the bundle
 
-        step = wrapped = lapstrake_job.load(bundle).wrap(train_step, strict=CHANGE == "strict")
-    state, batch = initial()
-    losses = []
-    for _ in range(steps):
-        state, metrics = step(state, batch)
-        losses.append(float(metrics["loss"]))
-    said = wrapped.explain() if wrapped is not None else ""
-    print(json.dumps({"losses": losses, "said": said, "steps": int(state["n"])}))
+        plan = lapstrake_job.load(bundle)
+        if os.environ.get("ROUTE") == "install":
+            plan.install(strict=CHANGE == "strict")
+        else:
+            step = plan.wrap(train_step, strict=CHANGE == "strict")
+    jax.config.update("jax_log_compiles", val=True)
+    logging.getLogger("jax._src.interpreters.pxla").addFilter(note_compilation)
+    losses, state = run(step, steps, int(os.environ.get("RESTART", "-1")))
+    jax.config.update("jax_log_compiles", val=False)
+    compiled = [text for text in COMPILED if "train_step" in text or "lapstrake" in text]
+    said = plan.explain() if plan is not None else ""
+    plain = run(train_step, steps, -1)[0] if "PLAIN" in os.environ else []
+    print(json.dumps({"losses": losses, "plain": plain, "said": said, "steps": int(state["n"]), "compiled": compiled}))
 
 
 if __name__ == "__main__":

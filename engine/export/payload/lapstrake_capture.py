@@ -119,7 +119,12 @@ def _compile_and_dump(lowered: Any, options: dict[str, Any]) -> tuple[Any, str]:
 
 def _dumping(folder: str) -> dict[str, Any]:
     # The folder's name is part of the compilation cache's key, so that nothing comes from there unseen.
-    return {"xla_dump_to": folder, "xla_dump_hlo_pass_re": _PARTITIONERS, "xla_dump_hlo_as_text": True}
+    return {
+        "xla_dump_to": folder,
+        "xla_dump_hlo_pass_re": _PARTITIONERS,
+        "xla_dump_hlo_as_text": True,
+        "xla_dump_large_constants": True,
+    }
 
 
 def _dumped(folder: str) -> str:
@@ -127,7 +132,10 @@ def _dumped(folder: str) -> str:
     found = found or sorted(pathlib.Path(folder).glob("*before_optimizations.txt"))
     if not found:
         raise CaptureError("the compiler wrote no module")
-    return found[-1].read_text("utf-8")
+    text = found[-1].read_text("utf-8")
+    if "constant({...})" in text:
+        raise CaptureError("the compiler left out the values of constants, and no plan can do without them")
+    return text
 
 
 @contextlib.contextmanager
@@ -180,6 +188,7 @@ def _compile_without_devices(lowered: Any, target: str) -> str:
         raise CaptureError(f"target {target}: tpu:KIND:SHAPE was expected, as in tpu:v4:2x2x2")
     import numpy as np
     from jax._src import compiler
+    from jax._src.lib import _jax  # type: ignore[attr-defined]  # private in jax, and untyped
     from jax.experimental import topologies
 
     shape = tuple(int(n) for n in topology_name.rpartition(":")[2].split("x"))
@@ -187,24 +196,21 @@ def _compile_without_devices(lowered: Any, target: str) -> str:
     if topology_name.startswith("v4"):
         options["chip_config_name"] = "megacore"
     try:
-        devices = topologies.get_topology_desc(platform=platform, topology_name=topology_name, **options).devices
+        devices: Any = topologies.get_topology_desc(platform=platform, topology_name=topology_name, **options).devices
     except Exception as error:
         raise CaptureError(f"target {target}: {error}; is libtpu installed beside this jax?") from error
     count = int(re.search(r"num_partitions = (\d+)", lowered.as_text())[1])  # type: ignore[index]  # jax prints it
     if len(devices) != count:
         raise CaptureError(f"target {target} has {len(devices)} devices, the function's mesh {count}")
     with tempfile.TemporaryDirectory(prefix="lapstrake-capture-") as dump:
-        asked = compiler.get_compile_options(
+        overrides: dict[str, Any] = {**_dumping(dump), **_WHOLE[platform]}
+        asked: Any = compiler.get_compile_options(
             num_replicas=1,
             num_partitions=count,
             device_assignment=np.arange(count).reshape(1, count),
-            use_spmd_partitioning=True,
-            use_shardy_partitioner="sdy." in lowered.as_text(),
-            env_options_overrides={**_dumping(dump), **_WHOLE[platform]},
+            env_options_overrides=overrides,
         )
-        from jax._src.lib import _jax
-
-        client = devices[0].client
+        client: Any = devices[0].client
         client.compile(lowered.compiler_ir("stablehlo"), _jax.DeviceList(tuple(devices)), asked)
         return _dumped(dump)
 

@@ -438,9 +438,10 @@ def scheduled_as(module: Any) -> dict[str, str]:
 
 
 def _check_scheduled(expected: Mapping[str, str], found: Mapping[str, str], module: str) -> None:
-    for name, what in (("entry_computation_layout", "arguments and results"), ("input_output_alias", "donation")):
+    parts = (("entry_computation_layout", "arguments and results are"), ("input_output_alias", "donation is"))
+    for name, what in parts:
         if expected[name] != found[name]:
-            raise Mismatch(f"{module}: its {what} are {found[name]}, the plan was made for {expected[name]}")
+            raise Mismatch(f"{module}: its {what} {found[name]}, the plan was made for {expected[name]}")
     if expected["sha256"] != found["sha256"]:
         raise Mismatch(f"{module} has other instructions or constants than the module that the plan was made for")
 

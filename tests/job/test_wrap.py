@@ -1,0 +1,89 @@
+"""A decomposed plan in the job it was made for, and in jobs that differ from it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.job.processes import PLAN, SCRIPT, altered, bundled, captured, damaged, start, train
+
+FIFTY = {"STEPS": "50", "PLAIN": "1", "RESTART": "20"}
+CHANGES = {
+    "shape": "its shape is [16, 8], the plan was made for [8, 8]",
+    "mesh": "the mesh is {'x': 4, 'y': 2}, the plan was made for {'x': 2, 'y': 4}",
+    "constant": "the program is another",
+    "donation": "its donation is False",
+    "sharding": "its sharding is P(None, 'x')",
+    "callback": "it calls back to the host",
+}
+
+
+def test_a_tuned_job_computes_the_same_losses(bundle: Path, tmp_path: Path) -> None:
+    run, logged = train(tmp_path, BUNDLE=str(bundle), **FIFTY)
+    assert run["steps"] == len(run["losses"]) == 50
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+    assert "structure: applied" in run["said"]
+    in_order, total = map(int, re.findall(r"order: \w+ ?applied \((\d+) of (\d+)", run["said"])[0])
+    elsewhere = int(re.findall(r"(\d+) elsewhere", run["said"])[0])
+    assert in_order > 10 * elsewhere
+    assert in_order + elsewhere > total / 3
+    assert "fusion: " in run["said"]
+    # The original was lowered to be compared, and never compiled; nothing is compiled again in the loop or after a
+    # restart from a checkpoint.
+    assert sum("lapstrake" in name for name in run["compiled"]) == 1
+    assert "the original runs" not in logged
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_job_runs_its_own_function(bundle: Path, tmp_path: Path, change: str) -> None:
+    run, logged = train(tmp_path, BUNDLE=str(bundle), CHANGE=change, STEPS="3", PLAIN="1")
+    assert f"the original runs: {CHANGES[change]}" in run["said"] or CHANGES[change] in run["said"]
+    assert "structure" not in run["said"]
+    assert run["losses"] == run["plain"]
+    assert logged.count("lapstrake: the original runs") == 1
+
+
+@pytest.mark.parametrize("name", ["tuned.mlirbc", "order.json", "manifest.json"])
+def test_a_changed_byte_is_noticed(bundle: Path, tmp_path: Path, name: str) -> None:
+    run, _ = train(tmp_path, BUNDLE=str(damaged(bundle, tmp_path / "b", name)), STEPS="2", PLAIN="1")
+    assert "the original runs" in run["said"]
+    assert name in run["said"] or "no bundle that can be read" in run["said"]
+    assert run["losses"] == run["plain"]
+
+
+def test_strict_raises(bundle: Path, tmp_path: Path) -> None:
+    broken = damaged(bundle, tmp_path / "b", "tuned.mlirbc")
+    process = start(str(SCRIPT), cwd=tmp_path, BUNDLE=str(broken), CHANGE="strict", STEPS="1")
+    _, logged = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "Mismatch: " in logged
+    assert "tuned.mlirbc was changed" in logged
+
+
+def test_another_jax_is_reported_and_a_zip_imported_from(bundle: Path, tmp_path: Path) -> None:
+    older = altered(bundle, tmp_path / "b", lambda manifest: manifest["versions"].update(jax="0.9.0"))
+    packed = shutil.make_archive(str(tmp_path / "bundle"), "zip", older)
+    run, _ = train(tmp_path, BUNDLE=packed, STEPS="2", PLAIN="1")
+    assert "structure: applied (made with jax 0.9.0)" in run["said"]
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+
+
+@pytest.mark.full
+def test_a_ring_of_eight(tmp_path: Path) -> None:
+    made = bundled(captured(tmp_path, MESH="1d"), tmp_path / "bundle", *PLAN)
+    run, _ = train(tmp_path, BUNDLE=str(made), MESH="1d", **FIFTY)
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+    assert "structure: applied" in run["said"]
+    assert "order: partly applied" in run["said"]
+
+
+@pytest.mark.full
+def test_the_plan_that_is_found_without_being_named(capture: Path, tmp_path: Path) -> None:
+    made = bundled(capture, tmp_path / "bundle", "--time-limit", "30")
+    run, _ = train(tmp_path, BUNDLE=str(made), **FIFTY)
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+    assert "structure: applied" in run["said"]
