@@ -23,6 +23,10 @@ from app.recovery import Recovery
 from app.settings import Settings
 from app.trials import Trials
 from engine import worker
+from engine.control import Cancelled
+from engine.errors import LapstrakeError
+from engine.layout.outline import Outline
+from engine.layout.picture import Picture, Skeleton
 from engine.session import edits, files
 from engine.session.lookup import lookup
 from engine.session.session import TRANSIENT, Check, Entry, Session
@@ -33,6 +37,8 @@ from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
 from views.compare.differences import DifferencePane
 from views.fusion.pane import FusionPane
+from views.graph.comparison import Comparison
+from views.graph.export import save_graph
 from views.graph.pane import GraphPane
 from views.guide import Guide
 from views.hlo_text.lines import Printed
@@ -72,18 +78,20 @@ class Explorer(QObject):
         QApplication.setPalette(palette_of(self._theme))
         self.window: MainWindow = MainWindow(self)
         self.compare: ComparePane = ComparePane(self)
+        self.graph: GraphPane = GraphPane(self)
         self.window.add_bottom(
             [
+                ("Graph", self.graph),
                 ("Compare", self.compare),
                 ("Differences", DifferencePane(self)),
                 ("Budget", BudgetPane(self)),
                 ("Fusion", FusionPane(self)),
-                ("Graph", GraphPane(self)),
                 ("HLO", HloPane(self)),
                 ("Table", TablePane(self)),
             ]
         )
         self.actions: Mapping[str, QAction] = menus.install(self)
+        self.window.timelines.search.line.textChanged.connect(self.graph.search_for)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()
         self.documents.changed_on_disk.connect(self._changed_on_disk)
@@ -143,6 +151,29 @@ class Explorer(QObject):
             failed=lambda error: arrived(str(error)),
         )
 
+    def outline(self, wanted: Comparison, arrived: Callable[[Outline | str], None]) -> int:
+        module, variant = self.documents.module, wanted.variant
+
+        def failed(error: LapstrakeError) -> None:
+            arrived(str(error) if not isinstance(error, Cancelled) else "")
+
+        if wanted.steps is not None and module is not None:
+            target = "app.work:outline_steps"
+            asked: tuple[object, ...] = (module, variant.machine, variant.plan, *wanted.steps)
+        else:
+            before = wanted.before.program.module if wanted.before is not None else None
+            target, asked = "app.work:outline", (variant.program.module, before)
+        return self.job_list.start(f"graph of {wanted.title}", target, *asked, done=arrived, failed=failed)
+
+    def arrange(self, skeleton: Skeleton, arrived: Callable[[Picture | str], None]) -> int:
+        return self.job_list.start(
+            f"laying out {len(skeleton.items):,} nodes",
+            "app.work:arrange_graph",
+            skeleton,
+            done=arrived,
+            failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
+        )
+
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
         return _subscribe(self._measured_watchers, listener)
 
@@ -191,6 +222,12 @@ class Explorer(QObject):
         path, _ = QFileDialog.getSaveFileName(self.window, "Save timelines", name, "Pictures (*.png *.svg)")
         if path:
             self._said(save_picture(self.window.timelines.view, path))
+
+    def ask_graph_picture(self) -> None:
+        name = f"{Path(self.store.state.path).stem}.graph.png"
+        path, _ = QFileDialog.getSaveFileName(self.window, "Save graph", name, "Graphs (*.png *.svg *.dot)")
+        if path:
+            self._said(save_graph(self.graph.view, path))
 
     def save(self) -> None:
         if self.documents.session_path:
@@ -322,7 +359,7 @@ class Explorer(QObject):
         groups: dict[str, list[tuple[str, str]]] = {}
         for action in ACTIONS:
             if action.keys and action.menu:
-                where = f"{action.menu}, {action.scope}" if action.scope == Scope.TIMELINE else action.menu
+                where = f"{action.menu}, {action.scope}" if action.scope != Scope.WINDOW else action.menu
                 keys = "  ".join(
                     QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in action.keys
                 )

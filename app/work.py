@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.control import Cancelled, Control
 from engine.errors import LapstrakeError
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
+from engine.layout.outline import Outline
+from engine.layout.outlining import outline_of
+from engine.layout.picture import Picture, Skeleton, arrange
+from engine.passes.pipeline import Pipeline
 from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Facts
@@ -49,6 +55,28 @@ def verify_plan(module: Module, transformed: Module, *, control: Control) -> tup
 
     found = verify(module, transformed, control=control)
     return found.equal, str(found)
+
+
+def outline(after: Module, before: Module | None, *, control: Control) -> Outline:
+    """A module folded for the graph, or two together."""
+    return outline_of(after, before, control)
+
+
+def outline_steps(
+    module: Module, spec: MachineSpec, plan: Plan, before: int, after: int, *, control: Control
+) -> Outline:
+    """The module after so many passes of a plan, and before the last of them, together."""
+    passes = Pipeline.parse(plan.passes).passes
+    made = [
+        _evaluator(module, spec).transform(replace(plan, passes=str(Pipeline(passes[:count]))), control).module
+        for count in (before, after)
+    ]
+    return outline_of(made[1], made[0], control.part(0.6, 1.0))
+
+
+def arrange_graph(skeleton: Skeleton, *, control: Control) -> Picture:
+    """What is shown of a graph, laid out."""
+    return arrange(skeleton, control)
 
 
 def print_text(module: Module, beside: Module | None, *, control: Control) -> Printed:

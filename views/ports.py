@@ -8,11 +8,14 @@ from typing import Protocol, runtime_checkable
 
 from PySide6.QtWidgets import QWidget
 
+from engine.layout.outline import Outline
+from engine.layout.picture import Picture, Skeleton
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.graph.comparison import Comparison
 from views.hlo_text.lines import Printed
 from views.theme import Theme
 
@@ -100,6 +103,17 @@ class Host(Protocol):
 
         `arrived` gets the text, or why there is none.
         """
+        ...
+
+    def outline(self, wanted: Comparison, arrived: Callable[[Outline | str], None]) -> int:
+        """Have the modules of a comparison folded into a graph's outline by a job, and get the job's number.
+
+        `arrived` gets the outline, or why there is none: empty where the job was cancelled.
+        """
+        ...
+
+    def arrange(self, skeleton: Skeleton, arrived: Callable[[Picture | str], None]) -> int:
+        """Have a graph laid out by a job, as `outline` otherwise."""
         ...
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:

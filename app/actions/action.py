@@ -19,6 +19,7 @@ class Scope(StrEnum):
     WINDOW = "everywhere"
     TIMELINE = "in the timelines"
     """Single letters act only while a timeline has the focus, so that they can be typed elsewhere."""
+    GRAPH = "in the graph"
 
 
 def always(session: Session) -> bool:

@@ -22,11 +22,12 @@ def install(explorer: Explorer) -> Mapping[str, QAction]:
     """Make every action, put it into its menu and onto the widget where its keys work."""
     window = explorer.window
     menus = {title: window.menus.addMenu(title) for title in MENUS}
+    owners = {Scope.WINDOW: window, Scope.TIMELINE: window.timelines.view, Scope.GRAPH: explorer.graph}
     made: dict[str, QAction] = {}
     for action in ACTIONS:
         item = _made(explorer, action)
         made[action.id] = item
-        owner = window if action.scope == Scope.WINDOW else window.timelines.view
+        owner = owners[action.scope]
         owner.addAction(item)
         if action.menu:
             if action.separated:
@@ -43,7 +44,7 @@ def _made(explorer: Explorer, action: Action) -> QAction:
     item = QAction(action.title, explorer.window)
     item.setObjectName(action.id)
     item.setShortcuts([QKeySequence(key) for key in action.keys])
-    inside = action.scope == Scope.TIMELINE
+    inside = action.scope != Scope.WINDOW
     item.setShortcutContext(
         Qt.ShortcutContext.WidgetWithChildrenShortcut if inside else Qt.ShortcutContext.WindowShortcut
     )

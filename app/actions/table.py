@@ -11,9 +11,10 @@ from engine.session.session import Session
 
 if TYPE_CHECKING:
     from app.explorer import Explorer
+    from views.graph.pane import GraphPane
     from views.timeline.view import TimelineView
 
-MENUS = ("File", "Edit", "View", "Plan", "Run", "Help")
+MENUS = ("File", "Edit", "View", "Graph", "Plan", "Run", "Help")
 
 
 def _view(act: Callable[[TimelineView], object]) -> Callable[[Explorer], None]:
@@ -40,6 +41,42 @@ def _timeline(
     id_: str, title: str, act: Callable[[TimelineView], object], *keys: str, tip: str = "", separated: bool = False
 ) -> Action:
     return Action(id_, title, "View", _view(act), keys, Scope.TIMELINE, opened, tip, separated)
+
+
+def _graph(
+    id_: str, title: str, act: Callable[[GraphPane], object], *keys: str, tip: str = "", separated: bool = False
+) -> Action:
+    def run(explorer: Explorer) -> None:
+        act(explorer.graph)
+
+    return Action(id_, title, "Graph", run, keys, Scope.GRAPH, opened, tip, separated)
+
+
+def _bookmark(number: int) -> tuple[Action, Action]:
+    """Two actions for each number; the first stand for all in menus and on the sheet of keys."""
+    menu = "Graph" if number == 1 else ""
+    others = " (2 … 9 alike)" if number == 1 else ""
+    return (
+        Action(
+            f"bookmark-{number}",
+            f"Go to bookmark {number}{others}",
+            menu,
+            lambda e: e.graph.go_to_bookmark(number),
+            (str(number),),
+            Scope.GRAPH,
+            opened,
+            separated=number == 1,
+        ),
+        Action(
+            f"set-bookmark-{number}",
+            f"Set bookmark {number}{others}",
+            menu,
+            lambda e: e.graph.set_bookmark(number),
+            (f"Ctrl+{number}",),
+            Scope.GRAPH,
+            opened,
+        ),
+    )
 
 
 FILE = (
@@ -130,6 +167,62 @@ VIEW = (
     Action("theme", "Light or dark", "View", lambda e: e.toggle_theme(), ("Ctrl+Shift+L",), separated=True),
     Action("theme-system", "Colours of the system", "View", lambda e: e.set_theme("system")),
     Action("reset-layout", "Reset layout", "View", lambda e: e.window.reset_layout()),
+)
+
+GRAPH = (
+    Action("show-graph", "Show the graph", "Graph", lambda e: e.window.show_pane("Graph"), ("Ctrl+G",), enabled=opened),
+    _graph("graph-fit", "Fit", lambda g: g.view.fit(), "Space", separated=True),
+    _graph("graph-in", "Zoom in", lambda g: g.zoom(2), "W", "+", "="),
+    _graph("graph-out", "Zoom out", lambda g: g.zoom(-2), "S", "-"),
+    _graph("graph-left", "Left", lambda g: g.pan(-1, 0), "A", "Left"),
+    _graph("graph-right", "Right", lambda g: g.pan(1, 0), "D", "Right"),
+    _graph("graph-up", "Up", lambda g: g.pan(0, -1), "Up"),
+    _graph("graph-down", "Down", lambda g: g.pan(0, 1), "Down"),
+    _graph("graph-focus", "Focus the selection", lambda g: g.focus_selection(), "F"),
+    _graph("graph-user", "Follow to a user", lambda g: g.follow_edges(forward=True), "]"),
+    _graph("graph-operand", "Follow to an operand", lambda g: g.follow_edges(forward=False), "["),
+    _graph(
+        "graph-toggle",
+        "Open or close",
+        lambda g: g.toggle_selected(),
+        "O",
+        "Return",
+        tip="The selected group; or double-click it",
+        separated=True,
+    ),
+    _graph(
+        "graph-toggle-deep",
+        "Open or close with all that lies in it",
+        lambda g: g.toggle_selected(deep=True),
+        "Shift+O",
+        tip="Or double-click it with Alt",
+    ),
+    _graph("graph-close", "Close all groups", lambda g: g.close_all(), "Z"),
+    _graph("graph-around", "What is around the selection", lambda g: g.show_around(), "G", separated=True),
+    _graph("graph-paths", "Paths between the two selected", lambda g: g.show_paths(), "P"),
+    _graph("graph-whole", "Whole module", lambda g: g.show_whole(), "Backspace"),
+    _graph("graph-next", "Next pass", lambda g: g.step(1), "N", tip="Before and after it", separated=True),
+    _graph("graph-previous", "Previous pass", lambda g: g.step(-1), "B"),
+    _graph("graph-table", "Table of the shown nodes", lambda g: g.show_table(), "T", separated=True),
+    Action(
+        "export-graph",
+        "Save the graph as a picture …",
+        "Graph",
+        lambda e: e.ask_graph_picture(),
+        enabled=opened,
+        tip="PNG of what is seen at twice the size; SVG or DOT of all that is open",
+    ),
+    *(action for number in range(1, 10) for action in _bookmark(number)),
+    Action(
+        "search-graph",
+        "Find in the graph",
+        "",
+        lambda e: e.window.timelines.search.open_bar(),
+        ("/",),
+        Scope.GRAPH,
+        opened,
+    ),
+    Action("keys-graph", "Keys", "", lambda e: e.show_keys(), ("?",), Scope.GRAPH, always),
 )
 
 PLAN = (
@@ -264,4 +357,4 @@ HELP = (
     Action("about", "About Lapstrake", "Help", lambda e: e.show_about(), separated=True),
 )
 
-ACTIONS: tuple[Action, ...] = (*FILE, *EDIT, *VIEW, *PLAN, *RUN, *HELP)
+ACTIONS: tuple[Action, ...] = (*FILE, *EDIT, *VIEW, *GRAPH, *PLAN, *RUN, *HELP)

@@ -20,6 +20,8 @@ FLAT = 40
 """Instructions that are shown side by side without being grouped."""
 MOST_CHILDREN = 160
 """Children of one group; more are folded into stretches."""
+MOST_INPUTS = 6
+"""Parameters and constants of a large computation that stand by themselves."""
 _DEEPEST = 60
 """Calls that are followed into each other."""
 
@@ -170,17 +172,28 @@ class _Tree:
 
 def fold(records: Sequence[Record]) -> list[_Node | Record]:
     """Instructions of a computation as a tree: by what their op_names have in common, then by stretches."""
-    return _stretched(_by_path(records, 0, ""))
+    return _stretched(_by_path(_gathered_inputs(records), 0, ""))
 
 
-def _by_path(records: Sequence[Record], depth: int, path: str) -> list[_Node | Record]:
+def _gathered_inputs(records: Sequence[Record]) -> list[_Node | Record]:
+    """Parameters and constants of a computation as one group where they would make a wide row of their own."""
+    inputs = [r for r in records if r.opcode in ("parameter", "constant")]
+    if len(records) <= FLAT or len(inputs) <= MOST_INPUTS:
+        return list(records)
+    group = _Node("parameters and constants", Kind.RUN, "", _stretched(list(inputs)))
+    gathered = set(map(id, inputs))
+    return [group, *(r for r in records if id(r) not in gathered)]
+
+
+def _by_path(records: Sequence[_Node | Record], depth: int, path: str) -> list[_Node | Record]:
     if len(records) <= FLAT:
         return list(records)
     words = [_segments(record.path) for record in records]
     while _all_share(words, depth):
-        path = f"{path}/{words[0][depth]}" if path else words[0][depth]
+        shared = next(w for w in words if w)[depth]
+        path = f"{path}/{shared}" if path else shared
         depth += 1
-    members: dict[str, list[Record]] = {}
+    members: dict[str, list[_Node | Record]] = {}
     for record, segments in zip(records, words, strict=True):
         if len(segments) > depth:
             members.setdefault(segments[depth], []).append(record)
@@ -198,7 +211,9 @@ def _by_path(records: Sequence[Record], depth: int, path: str) -> list[_Node | R
 
 
 def _all_share(words: Sequence[tuple[str, ...]], depth: int) -> bool:
-    return all(len(w) > depth for w in words) and len({w[depth] for w in words}) == 1
+    """Whether a part of the path tells nothing apart: all that have a path have this."""
+    named = [w for w in words if w]
+    return bool(named) and all(len(w) > depth for w in named) and len({w[depth] for w in named}) == 1
 
 
 def _segments(path: str) -> tuple[str, ...]:

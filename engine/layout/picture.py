@@ -62,7 +62,7 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """What a layout needs of an outline: the shown items alone, so that little travels to the job that lays them out."""
+    """What a layout needs of an outline: the shown items alone, so that little travels to the job that lays out."""
 
     items: Ints
     parent: Ints

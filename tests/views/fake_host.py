@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from engine.layout.outline import Outline
+from engine.layout.outlining import outline_of
+from engine.layout.picture import Picture, Skeleton, arrange
 from engine.session.session import TRANSIENT, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.graph.comparison import Comparison
 from views.hlo_text.lines import Printed, printed
 from views.ports import Asked, JobState
 from views.theme import LIGHT, Theme
@@ -28,6 +32,8 @@ class FakeHost:
         self.known: dict[Asked, Metrics | str] = {}
         self.wanted: list[Asked] = []
         self.measured_listeners: list[Callable[[], None]] = []
+        self.holding = False
+        self.held: list[Callable[[], None]] = []
 
     def jobs(self) -> tuple[JobState, ...]:
         return self.states
@@ -72,6 +78,23 @@ class FakeHost:
 
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
         arrived(printed(_text(variant), _text(beside) if beside is not None else None))
+
+    def outline(self, wanted: Comparison, arrived: Callable[[Outline | str], None]) -> int:
+        """At once, unless `holding`: then `held` is called by the test. Passes are taken to change nothing."""
+        before = wanted.before or (wanted.variant if wanted.steps is not None else None)
+
+        def answer() -> None:
+            after, other = wanted.variant.program.module, before.program.module if before is not None else None
+            arrived(outline_of(after, other))
+
+        self.held.append(answer)
+        if not self.holding:
+            self.held.pop()()
+        return 7
+
+    def arrange(self, skeleton: Skeleton, arrived: Callable[[Picture | str], None]) -> int:
+        arrived(arrange(skeleton))
+        return 8
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
         self.measured_listeners.append(listener)

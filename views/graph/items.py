@@ -249,7 +249,9 @@ class NodesItem(_Item):
         picture, theme = self.shown.picture, self.shown.theme
         painter.setFont(text_font())
         for node in nodes.tolist():
-            box = QRectF(float(picture.left[node]) + float(picture.width[node]) - 9, float(picture.top[node]) - 9, 18, 18)
+            box = QRectF(
+                float(picture.left[node]) + float(picture.width[node]) - 9, float(picture.top[node]) - 9, 18, 18
+            )
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colour(hue))
             painter.drawRect(box)
@@ -260,7 +262,9 @@ class NodesItem(_Item):
     def _holds_marks(self, nodes: Ints) -> Bools:
         """Closed groups in both modules with something in them that is not alike."""
         outline, items = self.shown.outline, self.shown.picture.items[nodes]
-        return self._groups[nodes] & ~self._marked[nodes] & self._composition.differs(items, outline.end[items])
+        differs = self._composition.differs(items, outline.end[items])
+        found: Bools = self._groups[nodes] & ~self._marked[nodes] & differs
+        return found
 
 
 class _Composition:

@@ -1,283 +1,701 @@
-"""The Graph tab: operands and users around the selection, as far as wanted."""
+"""The Graph tab: what is shown of which modules, what is open, and one selection with all other panes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QColor,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPainterPath,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
-    QTransform,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+import numpy as np
+from PySide6.QtCore import QEvent, QModelIndex, QPointF, QRectF, QSignalBlocker, Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from engine.ir.graph import Graph
-from engine.quantities import time_text
+from engine.errors import UsageError
+from engine.ir.graph import Ints
+from engine.layout.around import Part, neighbourhood, part_of, paths_between
+from engine.layout.figures import Figure, Floats, values_of
+from engine.layout.outline import Outline, Side
+from engine.layout.picture import MOST, Picture, Skeleton, arrange, skeleton_of
+from engine.quantities import bytes_text, time_text
 from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
-from engine.timeline.timeline import Category
-from views.graph.neighbourhood import Neighbourhood, neighbourhood
+from views.graph.camera import Camera
+from views.graph.colouring import Colouring, by_decision, by_kind, by_scale
+from views.graph.comparison import Comparison, comparisons_of
+from views.graph.folds import Key, first_opened, items_of, key_of, with_descendants
+from views.graph.items import Shown
+from views.graph.minimap import Minimap
+from views.graph.sides import Sides
+from views.graph.table import FIGURES, NodeTable
+from views.graph.tools import Tools
+from views.graph.view import ZOOM, GraphView
 from views.ports import Host, follow, in_view
-from views.theme import GRID, axis_font, colour, text_font
-from views.timeline.scene import rows_of
+from views.theme import GRID
+from views.timeline.search import matcher
 
-NODE = QRectF(0, 0, 50 * GRID, 10 * GRID)
-"""Size of a node at the scale 1."""
-_ACROSS, _DOWN = 64.0 * GRID, 13.0 * GRID
-
-
-@lru_cache(maxsize=4096)
-def category_of(variant: Variant, instruction: int) -> Category | None:
-    """What an instruction is drawn as in the timelines; None where it takes no time."""
-    rows = rows_of(variant.timeline, (instruction,))
-    found = variant.timeline.category[rows]
-    found = found[found != Category.EXPOSED]
-    return Category(int(found[0])) if len(found) else None
+_AT_ONCE = (80, 160)
+"""Nodes and edges up to which a layout is made without a job: it takes a few milliseconds."""
+_KEPT = 6
+_MOST_SELECTED = 2_000
+"""Instructions that a click on a group selects."""
 
 
-class GraphView(QWidget):
-    """Nodes in layers; wheel moves, Ctrl and the wheel zoom, Space fits."""
+@dataclass(frozen=True)
+class Bookmark:
+    """A place to come back to."""
 
-    picked = Signal(int)
-    """Instruction whose node was clicked."""
-
-    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._host = host
-        self._variant: Variant | None = None
-        self._graph: Graph | None = None
-        self._shown: Neighbourhood | None = None
-        self._selected: frozenset[int] = frozenset()
-        self._scale = 1.0
-        self._middle = QPointF()
-        self._grip: QPointF | None = None
-        self._moved = False
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("graph around the selection")
-        self.setMinimumSize(40 * GRID, 30 * GRID)
-
-    def sizeHint(self) -> QSize:  # noqa: N802
-        return QSize(140 * GRID, 56 * GRID)
-
-    def set_shown(
-        self, variant: Variant | None, graph: Graph | None, shown: Neighbourhood | None, selected: frozenset[int]
-    ) -> None:
-        """Another neighbourhood; `selected` are node numbers."""
-        self._variant, self._graph, self._shown, self._selected = variant, graph, shown, selected
-        names = [graph.names[node] for node in shown.layer] if graph is not None and shown is not None else []
-        self.setAccessibleDescription(", ".join(names))
-        self.fit()
-
-    def fit(self) -> None:
-        """Everything in view, as far as it can be read; else the selection in the middle."""
-        area = self._bounds()
-        if area is not None:
-            scale = min(self.width() / (area.width() + 40), self.height() / (area.height() + 40), 1.0)
-            self._scale = max(scale, 0.45)
-            chosen = [self._rect(node).center() for node in self._selected if self._shown and node in self._shown.layer]
-            self._middle = area.center() if scale >= 0.45 or not chosen else chosen[0]
-        self.update()
-
-    def _bounds(self) -> QRectF | None:
-        if self._shown is None or not self._shown.layer:
-            return None
-        area = QRectF()
-        for node in self._shown.layer:
-            area = area.united(self._rect(node))
-        return area
-
-    def _rect(self, node: int) -> QRectF:
-        assert self._shown is not None
-        return NODE.translated(self._shown.layer[node] * _ACROSS, self._shown.place[node] * _DOWN)
-
-    def _transform(self) -> QTransform:
-        made = QTransform()
-        made.translate(self.width() / 2, self.height() / 2)
-        made.scale(self._scale, self._scale)
-        made.translate(-self._middle.x(), -self._middle.y())
-        return made
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        theme = self._host.theme
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), colour(theme.base))
-        if self._shown is not None and self._graph is not None and self._variant is not None:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=True)
-            painter.setTransform(self._transform())
-            self._paint_edges(painter, self._shown)
-            for node in self._shown.layer:
-                self._paint_node(painter, self._variant, self._graph, node)
-        painter.end()
-
-    def _paint_edges(self, painter: QPainter, shown: Neighbourhood) -> None:
-        theme = self._host.theme
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        for operand, user in shown.edges:
-            start, end = self._rect(operand), self._rect(user)
-            begin = QPointF(start.right(), start.center().y())
-            stop = QPointF(end.left(), end.center().y())
-            path = QPainterPath(begin)
-            reach = (stop.x() - begin.x()) / 2
-            path.cubicTo(begin + QPointF(reach, 0), stop - QPointF(reach, 0), stop)
-            chosen = operand in self._selected or user in self._selected
-            painter.setPen(QPen(colour(theme.text if chosen else theme.border), 1.6 if chosen else 1.2))
-            painter.drawPath(path)
-
-    def _paint_node(self, painter: QPainter, variant: Variant, graph: Graph, node: int) -> None:
-        theme, area = self._host.theme, self._rect(node)
-        category = category_of(variant, int(graph.ids[node]))
-        painter.setPen(QPen(colour(theme.border), 1))
-        painter.setBrush(colour(theme.pane))
-        painter.drawRoundedRect(area, 3, 3)
-        if category is not None:
-            painter.fillRect(QRectF(area.left(), area.top(), 2 * GRID, area.height()), colour(theme.of(category).fill))
-        inside = area.adjusted(3 * GRID, GRID / 2, -GRID, -GRID / 2)
-        painter.setPen(colour(theme.text if category is not None else theme.muted))
-        painter.setFont(text_font())
-        name = painter.fontMetrics().elidedText(graph.names[node], Qt.TextElideMode.ElideMiddle, int(inside.width()))
-        painter.drawText(inside, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft, name)
-        painter.setFont(axis_font())
-        painter.setPen(colour(theme.muted))
-        low = Qt.AlignmentFlag.AlignBottom
-        costs = variant.program.costs[graph.computation]
-        time = max(int(costs.compute[node]), int(costs.transfer[node]))
-        cost = time_text(time) if time else ""
-        metrics = painter.fontMetrics()
-        room = int(inside.width()) - metrics.horizontalAdvance(cost) - GRID
-        opcode = metrics.elidedText(graph.opcodes[node], Qt.TextElideMode.ElideRight, room)
-        painter.drawText(inside, low | Qt.AlignmentFlag.AlignLeft, opcode)
-        painter.drawText(inside, low | Qt.AlignmentFlag.AlignRight, cost)
-        if node in self._selected:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.text), 2))
-            painter.drawRoundedRect(area, 3, 3)
-
-    def node_at(self, position: QPointF) -> int | None:
-        """The node under a point of the widget."""
-        if self._shown is None:
-            return None
-        inverse, _ = self._transform().inverted()
-        at = inverse.map(position)
-        return next((node for node in self._shown.layer if self._rect(node).contains(at)), None)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        self._grip, self._moved = event.position(), False
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        if self._grip is None:
-            return
-        step = event.position() - self._grip
-        if self._moved or step.manhattanLength() > GRID:
-            self._moved = True
-            self._middle -= step / self._scale
-            self._grip = event.position()
-            self.update()
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        moved, self._grip = self._moved, None
-        node = self.node_at(event.position())
-        if not moved and node is not None and self._graph is not None:
-            self.picked.emit(int(self._graph.ids[node]))
-
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
-        delta = event.angleDelta()
-        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self._scale = min(3.0, max(0.1, self._scale * 1.2 ** (delta.y() / 120)))
-        else:
-            self._middle -= QPointF(delta.x(), delta.y()) * 0.5 / self._scale
-        self.update()
-        event.accept()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        if event.key() == Qt.Key.Key_Space:
-            self.fit()
-        else:
-            super().keyPressEvent(event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        self.fit()
-        super().resizeEvent(event)
+    keys: frozenset[Key]
+    opened: frozenset[Key]
+    centre: tuple[float, float]
+    scale: float
 
 
 class GraphPane(QWidget):
-    """Follows the selection; the active variant's graph is shown."""
+    """Tools, one view or two, and the table beside them."""
 
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
-        self.view = GraphView(host)
-        self.view.picked.connect(self._picked)
-        self.text = QLabel()
-        self.hops = QSpinBox()
-        self.hops.setRange(1, 8)
-        self.hops.setValue(2)
-        self.hops.setSuffix(" hops")
-        self.hops.setToolTip("How far operands and users are followed")
-        self.hops.setAccessibleName("hops")
-        self.hops.valueChanged.connect(lambda _: self.refresh())
-        line = QHBoxLayout()
-        line.setContentsMargins(2 * GRID, GRID, 2 * GRID, 0)
-        line.addWidget(self.text, 1)
-        line.addWidget(self.hops)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(line)
-        layout.addWidget(self.view, 1)
+        self.comparison: Comparison | None = None
+        self.whole: Outline | None = None
+        """Of the modules that are shown."""
+        self.outline: Outline | None = None
+        """What is laid out: `whole`, or a part of it."""
+        self.opened: frozenset[int] = frozenset()
+        self.picture: Picture | None = None
+        self._part: Part | None = None
+        self._known: dict[Comparison, Outline | str] = {}
+        self._job = 0
+        self._layout_job = 0
+        self._layouts = 0
+        self._anchor: int | None = None
+        self._fitting = True
+        self._kept_open: frozenset[Key] = frozenset()
+        self._search = ""
+        self._selecting = False
+        self._reveal_later = False
+        self._colouring: Colouring | None = None
+        self._bookmarks: dict[int, Bookmark] = {}
+        self.camera = Camera(self)
+        self.tools = Tools(host)
+        self.before, self.after = GraphView(host, self.camera), GraphView(host, self.camera)
+        self.before.setAccessibleName("graph before")
+        self.after.setAccessibleName("graph")
+        self.minimap = Minimap(self.after)
+        self.table = NodeTable()
+        self.table.hide()
+        self.sides = Sides(self.before, self.after, self.table)
+        self.message = QLabel()
+        self.message.setMargin(4 * GRID)
+        self.message.setWordWrap(True)
+        self.message.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        self.message.linkActivated.connect(self._link)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.tools)
+        column.addWidget(self.message)
+        column.addWidget(self.sides, 1)
+        self._connect()
         follow(self, host.store, self._session_changed)
         self.refresh()
 
+    def _connect(self) -> None:
+        tools = self.tools
+        tools.chosen.connect(self._choose)
+        tools.coloured.connect(lambda _: self._recolour())
+        tools.around.connect(self.show_around)
+        tools.paths.connect(self.show_paths)
+        tools.everything.connect(self.show_whole)
+        tools.listed.connect(self.show_table)
+        for view in (self.before, self.after):
+            view.picked.connect(self._pick)
+            view.toggled.connect(self.toggle)
+            view.hovered.connect(self._hover)
+        self.table.selectionModel().currentRowChanged.connect(self._row_picked)
+        self.table.doubleClicked.connect(lambda index: self.toggle(self.table.nodes.item_at(index.row())))
+
+    # What is shown
+
+    @property
+    def view(self) -> GraphView:
+        """The view that keys act on."""
+        return self.before if self.before.hasFocus() else self.after
+
     def came_into_view(self) -> None:
-        """Draw what was put off while nobody looked."""
+        """Do what was put off while nobody looked."""
         self.refresh()
 
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        super().showEvent(event)
+        self.refresh()
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        if event.type() == QEvent.Type.PaletteChange:
+            self._recolour()
+        super().changeEvent(event)
+
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"selection", "entries", "active", "path"} and in_view(self):
+        if "path" in changed:
+            self._known.clear()
+            self._bookmarks.clear()
+            self._kept_open = frozenset()
+        if not in_view(self):
+            return
+        if changed & {"entries", "active", "base", "path"}:
             self.refresh()
+        elif "selection" in changed:
+            self._show_selection(reveal=not self._selecting)
 
     def refresh(self) -> None:
-        """Show what lies around the selection in the active variant."""
+        """Show what the session has now, asking for what is not there yet."""
+        choices = comparisons_of(self._host.store.state)
+        wanted = self._same_kind(choices)
+        self.tools.set_choices([c.title for c in choices], choices.index(wanted) if wanted is not None else -1)
+        if wanted is None:
+            self._leave(self._why_nothing())
+        elif wanted != self.comparison or self.whole is None:
+            self.comparison = wanted
+            self._ask(wanted)
+        else:
+            self._show_selection(reveal=False)
+
+    def _same_kind(self, choices: tuple[Comparison, ...]) -> Comparison | None:
+        """The choice that is like the present one: the same step, or the same pair."""
+        if not choices:
+            return None
+        now = self.comparison
+        if now is None or now in choices:
+            return now or choices[0]
+        alike = [c for c in choices if (c.steps, c.before is None) == (now.steps, now.before is None)]
+        return alike[0] if alike else choices[0]
+
+    def _why_nothing(self) -> str:
         session = self._host.store.state
-        variant = session.active_variant
-        places = (
-            [p for i in sorted(shown_in(session, session.active)) if (p := lookup(variant).place(i)) is not None]
-            if variant is not None
-            else []
-        )
-        if variant is None or not places:
-            self.view.set_shown(None, None, None, frozenset())
-            self.text.setText(_nothing(session))
+        entry = session.active_entry
+        if not session.path or entry is None:
+            return 'Open a module to see its graph: <a href="open">Open …</a> or <a href="open-sample">a sample</a>.'
+        if entry.error:
+            return f'{entry.key} has no graph: {entry.error} <a href="rerun">Run again</a>'
+        return f"Waiting for {entry.key}: its graph is shown when its plan is there."
+
+    def _leave(self, text: str) -> None:
+        """Show a sentence in place of the graph."""
+        self.comparison = self.whole = self.outline = self.picture = self._part = None
+        for view in (self.before, self.after):
+            view.set_shown(None)
+        self._say_instead(text)
+
+    def _say_instead(self, text: str) -> None:
+        self.message.setText(text)
+        self.message.setVisible(bool(text))
+        self.sides.setVisible(not text)
+        self.tools.set_ready(not text)
+
+    def _link(self, where: str) -> None:
+        if where == "cancel":
+            self._host.cancel(self._job)
+        elif where == "again" and self.comparison is not None:
+            self._known.pop(self.comparison, None)
+            self._ask(self.comparison)
+        else:
+            self._host.perform(where)
+
+    def _ask(self, wanted: Comparison) -> None:
+        if wanted not in self._known:
+            if self._job:
+                self._host.cancel(self._job)
+            while len(self._known) >= _KEPT:
+                del self._known[next(iter(self._known))]
+            self.whole = None
+            self._say_instead('Reading the module into a graph … <a href="cancel">Cancel</a>')
+            self._job = self._host.outline(wanted, self._arrival(wanted))
             return
-        graph = places[0][0]
-        chosen = frozenset(node for owner, node in places if owner is graph)
-        shown = neighbourhood(graph, sorted(chosen), self.hops.value())
-        self.view.set_shown(variant, graph, shown, chosen)
-        more = f"; {shown.left_out:,} more are left out" if shown.left_out else ""
-        name = graph.names[min(chosen)] if len(chosen) == 1 else f"{len(chosen)} selected instructions"
-        self.text.setText(
-            f"{session.active}: {name} and {len(shown.layer) - len(chosen):,} around, in {graph.name}{more}"
-        )
+        found = self._known[wanted]
+        if isinstance(found, str):
+            self._say_instead(f'{found or "Cancelled."} <a href="again">Try again</a>')
+            return
+        self._take(found)
 
-    def _picked(self, instruction: int) -> None:
+    def _arrival(self, wanted: Comparison) -> Callable[[Outline | str], None]:
+        def arrived(found: Outline | str) -> None:
+            self._known[wanted] = found
+            if wanted == self.comparison:
+                self._job = 0
+                self._ask(wanted)
+
+        return arrived
+
+    def _take(self, outline: Outline) -> None:
+        """Another outline: open what was open, or the first few groups."""
+        self.whole = self.outline = outline
+        self._part = None
+        kept = items_of(outline, self._kept_open)
+        self.opened = kept if kept and outline.count_shown(kept) <= MOST else first_opened(outline)
+        self._say_instead("")
+        self.tools.set_part("")
+        self._fitting = self.picture is None or not kept
+        self._lay_out()
+
+    # Layout
+
+    def _lay_out(self, anchor: int | None = None) -> None:
+        """Lay out what is open; `anchor` is the item that stays where it is on the screen."""
+        outline = self.outline
+        if outline is None:
+            return
+        try:
+            skeleton = skeleton_of(outline, self.opened)
+        except UsageError as error:
+            self.tools.say(str(error))
+            return
+        self._layouts += 1
+        self._anchor = anchor
+        self._kept_open = frozenset(key_of(outline, i) for i in self.opened) if self._part is None else self._kept_open
+        if self._layout_job:
+            self._host.cancel(self._layout_job)
+            self._layout_job = 0
+        if len(skeleton.items) <= _AT_ONCE[0] and len(skeleton.source) <= _AT_ONCE[1]:
+            self._place(outline, arrange(skeleton))
+        else:
+            self._start_layout(outline, skeleton)
+
+    def _start_layout(self, outline: Outline, skeleton: Skeleton) -> None:
+        number = self._layouts
+        self.tools.say(f"laying out {len(skeleton.items):,} nodes …")
+
+        def arrived(found: Picture | str) -> None:
+            if number != self._layouts or outline is not self.outline:
+                return
+            self._layout_job = 0
+            if isinstance(found, str):
+                self.tools.say(found or "Layout cancelled: the picture is the one before.")
+            else:
+                self._place(outline, found)
+
+        self._layout_job = self._host.arrange(skeleton, arrived)
+
+    def _place(self, outline: Outline, picture: Picture) -> None:
+        old, self.picture = self.picture, picture
+        where = self._corner(old, self._anchor), self._corner(picture, self._anchor)
+        self._recolour()
+        if self._fitting:
+            self._fitting = False
+            self.fit_first()
+        elif where[0] is not None and where[1] is not None:
+            self.camera.look_at(self.camera.centre + where[1] - where[0])
+        later, self._reveal_later = self._reveal_later, False
+        self._say_counts()
+        self._show_selection(reveal=later)
+
+    @staticmethod
+    def _corner(picture: Picture | None, item: int | None) -> QPointF | None:
+        position = picture.position(item) if picture is not None and item is not None else None
+        if picture is None or position is None:
+            return None
+        return QPointF(float(picture.left[position]), float(picture.top[position]))
+
+    def fit_first(self) -> None:
+        """All of it where it can be read then; else its top."""
+        view, picture = self.after, self.picture
+        if picture is None:
+            return
+        view.fit()
+        if self.camera.scale < 0.3:
+            area = view.viewport().size()
+            scale = max(0.5, min(1.0, 0.96 * area.width() / float(picture.width[0])))
+            centre = QPointF(float(picture.width[0]) / 2, area.height() / scale / 2 - 2 * GRID)
+            self.camera.look_at(centre, scale)
+
+    def _say_counts(self) -> None:
+        if self.picture is None or self.whole is None:
+            return
+        count = int((~self.picture.opened).sum())
+        every = int((self.whole.instruction >= 0).sum())
+        self.tools.say(f"{count:,} nodes for {every:,} instructions")
+        if self._part is not None:
+            self.tools.say(self._part.said)
+
+    # Colours and table
+
+    def _figure_values(self, figure: Figure) -> Floats | None:
+        if self.comparison is None or self.outline is None:
+            return None
+        values = _values(self.outline, self.comparison.variant, figure)
+        if self.comparison.before is None:
+            return values
+        other = _values(self.outline, self.comparison.before, figure)
+        return np.where(np.isnan(values), other, values)
+
+    def _recolour(self) -> None:
+        outline, picture, comparison = self.outline, self.picture, self.comparison
+        if outline is None or picture is None or comparison is None or picture.items[-1] >= len(outline):
+            return
+        theme, figure = self._host.theme, self.tools.figure
+        values = self._figure_values(figure) if figure != Figure.KIND else None
+        if values is None:
+            colouring = by_kind(theme, outline.look)
+        elif figure == Figure.DECISION:
+            colouring = by_decision(theme, values)
+        else:
+            colouring = by_scale(theme, figure, values, picture.items[~picture.opened])
+        self._colouring = colouring
+        self.tools.legend.set_swatches(colouring.swatches)
+        after = Shown(outline, picture, colouring, theme, Side.AFTER)
+        self.after.set_shown(after)
+        self.before.set_shown(replace(after, side=Side.BEFORE) if comparison.double else None)
+        self.sides.set_titles(*comparison.sides, double=comparison.double)
+        self.minimap.refresh()
+        self._fill_table()
+
+    def show_table(self, on: bool | None = None) -> None:  # a toggle's signal
+        """Show or hide the table; None turns it round."""
+        self.table.setVisible(self.table.isHidden() if on is None else on)
+        self.tools.set_listed(not self.table.isHidden())
+        self._fill_table()
+        self._show_selection(reveal=False)
+
+    def _fill_table(self) -> None:
+        if self.table.isHidden() or self.picture is None or self.outline is None:
+            return
+        found = {figure: self._figure_values(figure) for figure in FIGURES}
+        values = {figure: column for figure, column in found.items() if column is not None}
+        with QSignalBlocker(self.table.selectionModel()):
+            self.table.nodes.set_nodes(self.outline, self.picture.items[~self.picture.opened], values)
+
+    # Opening and closing
+
+    def toggle(self, item: int, deep: bool = False) -> None:  # a signal's slot
+        """Open or close a group; `deep` also what lies in it."""
+        outline = self.outline
+        if outline is None or not outline.is_group(item) or item == 0:
+            return
+        before = self.opened
+        if item in before:
+            inside = range(item, int(outline.end[item])) if deep else (item,)
+            self.opened = before - frozenset(inside)
+            self._lay_out(anchor=item)
+            return
+        whole = True
+        self.opened = before | {item}
+        if deep:
+            self.opened, whole = with_descendants(outline, before, item, MOST)
+        if outline.count_shown(self.opened) > MOST:
+            count = outline.count_shown(self.opened)
+            self.opened = before
+            self.tools.say(f"{count:,} nodes would be shown, {MOST:,} at most can be: close other groups first")
+            return
+        self._lay_out(anchor=item)
+        if not whole:
+            self.tools.say(f"Not all could be opened: {MOST:,} nodes are shown at most.")
+
+    def toggle_selected(self, *, deep: bool = False) -> None:
+        """Open or close what is selected."""
+        over = self.after.over
+        chosen = np.concatenate([over.selected, over.standing])
+        if self.picture is not None and len(chosen):
+            self.toggle(int(self.picture.items[chosen[0]]), deep)
+        else:
+            self.tools.say("Select a group first: click it, or walk to it with ] and [.")
+
+    def close_all(self) -> None:
+        self.opened = frozenset()
+        self._fitting = True
+        self._lay_out()
+
+    # Parts
+
+    def _selected_items(self) -> tuple[int, ...]:
+        return self.whole.items_of(self._selected_ids()) if self.whole is not None else ()
+
+    def show_around(self) -> None:
+        """Only what is a few hops from the selection."""
+        items = self._selected_items()
+        if self.whole is None or not items:
+            self.tools.say("Select a node first: its operands and users are shown then.")
+            return
+        self._show_part(neighbourhood(self.whole, items, self.tools.hops))
+
+    def show_paths(self) -> None:
+        """Only what lies on paths between two selected nodes."""
+        items = self._selected_items()
+        if self.whole is None or len(items) != 2:
+            self.tools.say("Select two nodes first: click one, Ctrl+click the other.")
+            return
+        try:
+            self._show_part(paths_between(self.whole, *items))
+        except UsageError as error:
+            self.tools.say(str(error))
+
+    def _show_part(self, part: Part) -> None:
+        assert self.whole is not None
+        self._part = part
+        self.outline = part_of(self.whole, part.items)
+        self.opened = frozenset()
+        self.tools.set_part(part.said)
+        self._fitting = True
+        self._lay_out()
+
+    def show_whole(self) -> None:
+        """Leave a part."""
+        if self._part is not None and self.whole is not None:
+            self._take(self.whole)
+            self._fitting = True
+            self._show_selection(reveal=True)
+
+    # Passes
+
+    def _choose(self, number: int) -> None:
+        choices = comparisons_of(self._host.store.state)
+        if 0 <= number < len(choices):
+            self.comparison = choices[number]
+            self.refresh_chosen()
+
+    def refresh_chosen(self) -> None:
+        """Show the comparison that was chosen."""
+        if self.comparison is not None:
+            self._ask(self.comparison)
+
+    def step(self, by: int) -> None:
+        """The next or an earlier comparison: pass by pass."""
+        count = self.tools.choices.count()
+        if count:
+            self.tools.choices.setCurrentIndex((self.tools.choices.currentIndex() + by) % count)
+
+    # Selection
+
+    def _selected_ids(self) -> frozenset[int]:
+        """Ids that stand for the selection in the shown modules."""
         session = self._host.store.state
-        self._host.store.become("Select", edits.selected(session, session.active, (instruction,)))
+        if not session.selection or self.whole is None:
+            return frozenset()
+        ids = set(session.selection.instructions)
+        for key in {session.active, session.base}:
+            ids |= shown_in(session, key)
+        chosen = set(session.selection.instructions)
+        if self.whole.items_of(chosen):
+            return frozenset(ids)
+        ids |= {made for made, origins in self.whole.origins.items() if chosen.intersection(origins)}
+        return frozenset(ids)
+
+    def _show_selection(self, *, reveal: bool) -> None:
+        outline, picture = self.outline, self.picture
+        if outline is None or picture is None or picture.items[-1] >= len(outline):
+            return
+        items = outline.items_of(self._selected_ids())
+        if reveal and items and self._open_to(items[0]):
+            return  # the layout shows the selection when it is there
+        selected = np.array([i for i in items if picture.position(i) is not None], np.int64)
+        stands = np.unique(outline.standing_for(picture.items, np.array(items, np.int64))) if items else selected
+        stands = np.setdiff1d(stands, selected)
+        stands = stands[~picture.opened[np.searchsorted(picture.items, stands)]]
+        found = self._found(outline, picture)
+        where = np.searchsorted(picture.items, selected), np.searchsorted(picture.items, stands)
+        for view in (self.before, self.after):
+            view.set_over(replace(view.over, selected=where[0], standing=where[1], found=found))
+        shown = np.concatenate(where)
+        if reveal and len(shown):
+            self.after.reveal(int(shown[0]))
+        self._mark_row(picture, shown)
+        self.after.setAccessibleDescription(self._in_words(outline, picture, shown))
+
+    def _open_to(self, item: int) -> bool:
+        """Open the groups around an item. Returns whether a layout was begun for it."""
+        outline = self.outline
+        assert outline is not None
+        around = frozenset(a for a in outline.ancestors(item) if a)
+        if around <= self.opened:
+            return False
+        wanted = self.opened | around
+        if outline.count_shown(wanted) > MOST:
+            wanted = around
+        if outline.count_shown(wanted) > MOST:
+            return False
+        self.opened = wanted
+        self._lay_out(anchor=item)
+        picture = self.picture
+        if picture is not None and not self._layout_job:
+            self._show_selection(reveal=True)
+        else:
+            self._reveal_later = True
+        return True
+
+    def _in_words(self, outline: Outline, picture: Picture, shown: Ints) -> str:
+        nodes = int((~picture.opened).sum())
+        said = f"{nodes} nodes."
+        if len(shown):
+            names = ", ".join(outline.names[int(picture.items[p])] for p in shown[:5])
+            said += f" Selected: {names}."
+        return said
+
+    def _mark_row(self, picture: Picture, shown: Ints) -> None:
+        if self.table.isHidden():
+            return
+        with QSignalBlocker(self.table.selectionModel()):
+            row = self.table.nodes.row_of(int(picture.items[shown[0]])) if len(shown) else -1
+            if row >= 0:
+                self.table.selectRow(row)
+            else:
+                self.table.clearSelection()
+        self.table.viewport().update()
+
+    def _pick(self, item: int, add: bool) -> None:  # a signal's slot
+        outline, session = self.outline, self._host.store.state
+        if outline is None:
+            return
+        if item < 0:
+            self._select(session.active, (), add=False)
+            return
+        instruction = int(outline.instruction[item])
+        if instruction >= 0:
+            ids: tuple[int, ...] = (instruction,)
+        else:
+            inside = outline.instruction[item : outline.end[item]]
+            ids = tuple(inside[inside >= 0][:_MOST_SELECTED].tolist())
+        self._select(self._home(ids[-1]), ids, add=add)
+
+    def _home(self, instruction: int) -> str:
+        """Key of the entry whose module has an instruction."""
+        session = self._host.store.state
+        for entry in (session.active_entry, session.base_entry, *session.entries):
+            if entry is not None and entry.variant is not None and instruction in lookup(entry.variant):
+                return entry.key
+        return session.active
+
+    def _select(self, key: str, ids: tuple[int, ...], *, add: bool) -> None:
+        self._selecting = True
+        self._host.store.become("Select", edits.selected(self._host.store.state, key, ids, add=add))
+        self._selecting = False
+
+    def _row_picked(self, current: QModelIndex, previous: QModelIndex) -> None:
+        if current.isValid():
+            self._pick(self.table.nodes.item_at(current.row()), add=False)
+            self._reveal_selected()
+
+    def _reveal_selected(self) -> None:
+        over = self.after.over
+        chosen = np.concatenate([over.selected, over.standing])
+        if len(chosen):
+            self.after.reveal(int(chosen[0]))
+
+    def zoom(self, notches: int) -> None:
+        """About the centre."""
+        self.camera.zoom(ZOOM**notches, self.camera.centre)
+
+    def pan(self, right: int, down: int) -> None:
+        """By a fifth of the view."""
+        size = self.after.viewport().size()
+        self.camera.pan(right * size.width() / 5, down * size.height() / 5)
+
+    def focus_selection(self) -> None:
+        """Open to the selection and fit it with what is around it."""
+        self._show_selection(reveal=True)
+        over = self.after.over
+        chosen = np.concatenate([over.selected, over.standing])
+        if len(chosen):
+            self.after.show_box(int(chosen[0]), margin=120.0)
+        else:
+            self.tools.say("Nothing is selected here.")
+
+    def follow_edges(self, *, forward: bool) -> None:
+        """Select the first user (or operand) of what is selected."""
+        outline, items = self.outline, self._selected_items()
+        whole = self.whole
+        if outline is None or whole is None or not items:
+            self.tools.say("Select a node first.")
+            return
+        item = items[-1]
+        wires = whole.user_wires(item, item + 1) if forward else whole.operand_wires(item, item + 1)
+        near = whole.target[wires] if forward else whole.source[wires]
+        if len(near):
+            instruction = int(whole.instruction[int(near[0])])
+            session = self._host.store.state
+            self._host.store.become("Select", edits.selected(session, self._home(instruction), (instruction,)))
+        else:
+            self.tools.say("It has no users." if forward else "It has no operands.")
+
+    # Search
+
+    def search_for(self, text: str) -> None:
+        """Outline what matches a search, in closed groups too."""
+        self._search = text.strip()
+        if in_view(self):
+            self._show_selection(reveal=False)
+
+    def _found(self, outline: Outline, picture: Picture) -> Ints:
+        if not self._search:
+            return np.empty(0, np.int64)
+        try:
+            hits = _hits(outline, self._search)
+        except UsageError:
+            return np.empty(0, np.int64)
+        self.tools.say(f"{len(hits):,} found in the graph")
+        stands = np.unique(outline.standing_for(picture.items, hits))
+        positions = np.searchsorted(picture.items, stands)
+        return positions[~picture.opened[positions]]
+
+    # Hover
+
+    def _hover(self, item: int) -> None:
+        outline = self.outline
+        if outline is None or item < 0:
+            self._say_counts()
+            return
+        words = [outline.names[item], outline.details[item]]
+        if self.tools.figure not in (Figure.KIND, Figure.DECISION):
+            values = self._figure_values(self.tools.figure)
+            if values is not None and not np.isnan(values[item]):
+                sizes = self.tools.figure in (Figure.BYTES, Figure.MEMORY)
+                text = bytes_text if sizes else time_text
+                words.append(f"{self.tools.figure} {text(round(float(values[item])))}")
+        origins = outline.origins.get(int(outline.instruction[item]), ())
+        made = [outline.names[i] for i in outline.items_of(origins)]
+        if made and self.comparison is not None and self.comparison.double:
+            words.append("made from " + ", ".join(made[:4]))
+        self.tools.say("  ·  ".join(words))
+
+    # Bookmarks
+
+    def set_bookmark(self, number: int) -> None:
+        """Keep what is open and where it is looked at."""
+        if self.outline is None:
+            return
+        opened = frozenset(key_of(self.outline, item) for item in self.opened)
+        centre = self.camera.centre
+        keys = frozenset((0, "", i) for i in self._host.store.state.selection.instructions)
+        self._bookmarks[number] = Bookmark(keys, opened, (centre.x(), centre.y()), self.camera.scale)
+        self.tools.say(f"bookmark {number} set: {number} comes back here")
+
+    def go_to_bookmark(self, number: int) -> None:
+        mark = self._bookmarks.get(number)
+        if mark is None:
+            self.tools.say(f"no bookmark {number}: Ctrl+{number} sets it")
+            return
+        if self.whole is None:
+            return
+        self.outline, self._part = self.whole, None
+        self.tools.set_part("")
+        self.opened = items_of(self.whole, mark.opened)
+        self._lay_out()
+        self.camera.look_at(QPointF(*mark.centre), mark.scale)
+
+    def visible_area(self) -> QRectF:
+        return self.after.visible_area()
 
 
-def _nothing(session: Session) -> str:
-    if not session.entries:
-        return "Open a module to see its data flow."
-    if session.active_variant is None:
-        return "Waiting for the active variant."
-    if session.selection:
-        return f"The selection is not part of {session.active}."
-    return "Select an instruction in any pane: what it reads and who reads it is drawn here."
+@lru_cache(maxsize=32)
+def _values(outline: Outline, variant: Variant, figure: Figure) -> Floats:
+    return values_of(outline, variant, figure)
+
+
+@lru_cache(maxsize=8)
+def _hits(outline: Outline, text: str) -> Ints:
+    matches = matcher(text)
+    leaves = np.flatnonzero(outline.instruction >= 0).tolist()
+    found = [i for i in leaves if matches(outline.names[i]) or matches(outline.details[i]) or matches(outline.paths[i])]
+    return np.array(found, np.int64)

@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.ir.graph import Ints
-from engine.session.lookup import lookup
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.timeline.scene import rows_of
@@ -36,13 +35,7 @@ def search(variant: Variant, text: str) -> Found:
         return Found(np.empty(0, np.int64), np.empty(0, np.int64), 0)
     matches = matcher(wanted)
     timeline = variant.timeline
-    there = lookup(variant)
-    chosen = tuple(
-        number
-        for number in np.unique(timeline.instruction).tolist()
-        if (found := there.proto(number)) is not None
-        and (matches(found.name) or matches(found.opcode) or matches(found.metadata.op_name))
-    )
+    chosen = tuple(number for number, *texts in _texts(variant) if any(map(matches, texts)))
     rows = rows_of(timeline, chosen)
     rows = rows[timeline.category[rows] != Category.EXPOSED]
     rows = rows[np.argsort(timeline.start[rows], kind="stable")]
