@@ -1,0 +1,190 @@
+"""Production compilers without a device. What needs libtpu is part of `make test-all`, which installs it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from engine.chips.library import chips
+from engine.errors import UnsupportedError, UsageError, WorkerError
+from engine.execute.compiling import (
+    DECOMPOSED_LATE,
+    WITHOUT_DECOMPOSITION,
+    Unpredicted,
+    compile_module,
+)
+from engine.execute.pinning import Pin, force
+from engine.execute.targets import CUDA, TPU, Target, check_installed
+from engine.hlo.hlo_pb2 import HloModuleProto
+from engine.hlo.reading import read_here
+from engine.ir.module import Module
+from engine.session.plan import Plan
+from engine.session.production import Production, produce
+
+TEXT = """
+HloModule small, num_partitions=8
+
+ENTRY main {
+  x = bf16[128,512] parameter(0)
+  w = bf16[512,256] parameter(1)
+  g = bf16[1024,512] all-gather(x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  ROOT d = bf16[1024,256] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+V4 = Target.parse("tpu:v4:2x2x2")
+DATA = Path(__file__).parent.parent.parent / "data"
+needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="the extra tpu is not installed")
+
+
+def small() -> Module:
+    return read_here(TEXT.encode())
+
+
+def pinnable() -> HloModuleProto:
+    text = """
+HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[4] parameter(0)
+  a = f32[4] negate(p)
+  b = f32[4] exponential(p)
+  ROOT c = f32[4] add(a, b)
+}
+"""
+    return read_here(text.encode()).proto
+
+
+def names(proto: HloModuleProto) -> list[str]:
+    return [i.name for i in proto.computations[-1].instructions]
+
+
+@pytest.mark.parametrize("text", ["tpu:v4:2x2x2", "tpu:v5e:2x4", "tpu:v5p:4x4x4", "cuda:h100:1x1x8"])
+def test_targets_round_trip(text: str) -> None:
+    assert str(Target.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tpu", "a target is written tpu:v4:2x2x2"),
+        ("gpu:h100:1x1x8", "a target is written"),
+        ("tpu:v9:2x2", "for tpu there are v2, v3, v4"),
+        ("tpu:v4:2x2", "tpu:v4 has 3 dimensions, such as 2x2x2"),
+        ("tpu:v4:2x0x2", "tpu:v4 has 3 dimensions"),
+        ("cuda:h100:8", "cuda:h100 has 3 dimensions"),
+    ],
+)
+def test_other_targets_are_refused(text: str, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        Target.parse(text)
+
+
+def test_what_a_target_is() -> None:
+    assert (V4.devices, V4.topology, V4.wraps) == (8, "2x2x2", False)
+    assert Target.parse("tpu:v4:4x4x8").wraps
+    assert not Target.parse("tpu:v4:4x4x2").wraps
+    assert Target.parse("tpu:v3:2x2").devices == 8
+    gpus = Target.parse("cuda:h100:2x1x8")
+    assert (gpus.devices, gpus.topology) == (16, "2x8")
+    assert {g.chip for g in (*TPU.values(), *CUDA.values())} <= set(chips())
+
+
+def test_a_missing_compiler_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'lapstrake\[tpu\]'"):
+        check_installed(V4)
+    with pytest.raises(UnsupportedError, match=r"pip install 'lapstrake\[cuda\]'"):
+        check_installed(Target.parse("cuda:h100:1x1x8"))
+    with pytest.raises(UnsupportedError, match="libtpu"):
+        compile_module(small(), V4)
+    with pytest.raises(UnsupportedError, match="libtpu"):
+        produce(Production(small(), V4), Plan("decompose"))
+
+
+def test_the_module_must_be_partitioned_for_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.execute.compiling.check_installed", lambda target: None)
+    with pytest.raises(UsageError, match=r"small is partitioned for 8 devices, but tpu:v4:2x2x1 has 4"):
+        compile_module(small(), Target.parse("tpu:v4:2x2x1"))
+
+
+def test_forcing_chains_instructions_in_the_order_wanted() -> None:
+    proto = pinnable()
+    force(proto, proto.computations[-1], ["b", "p", "a", "c"])
+    assert names(proto) == ["p", "b", "a", "c"]
+    by_name = {i.name: i for i in proto.computations[-1].instructions}
+    assert not by_name["b"].control_predecessor_ids
+    assert list(by_name["a"].control_predecessor_ids) == [by_name["b"].id]
+    assert list(by_name["c"].control_predecessor_ids) == [by_name["a"].id]
+    written = proto.schedule.sequences[proto.computations[-1].id].instruction_ids
+    assert list(written) == [by_name[name].id for name in ("p", "b", "a", "c")]
+
+
+def test_an_order_of_other_instructions_is_refused() -> None:
+    proto = pinnable()
+    with pytest.raises(WorkerError, match="z is only in one of them"):
+        force(proto, proto.computations[-1], ["p", "a", "b", "c", "z"])
+
+
+def test_a_pin_leaves_other_modules_alone() -> None:
+    pin = Pin()
+    assert pin(pinnable().SerializeToString()) is None
+    pin.ask({"another": ["p"]})
+    assert pin(pinnable().SerializeToString()) is None
+    pin.ask({"e": ["p", "b", "a", "c"]})
+    changed = pin(pinnable().SerializeToString())
+    assert changed is not None
+    assert names(HloModuleProto.FromString(changed)) == ["p", "b", "a", "c"]
+    assert pin.pinned == ["e"]
+
+
+@needs_libtpu
+@pytest.mark.full
+def test_the_compiler_predicts_what_its_options_make() -> None:
+    whole = compile_module(small(), V4, options=WITHOUT_DECOMPOSITION)
+    assert "all-gather-start" in whole.text
+    assert whole.predicted().schedule.computations[-1].total_cycles > 0
+    assert whole.versions["libtpu"]
+    with pytest.raises(Unpredicted, match="nothing in the module is asynchronous"):
+        compile_module(small(), V4).predicted()
+    decomposed = compile_module(_mega(), V4, options=DECOMPOSED_LATE)
+    assert "collective-permute-start" in decomposed.text
+
+
+@needs_libtpu
+@pytest.mark.full
+def test_what_the_compiler_refuses_is_quoted() -> None:
+    with pytest.raises(WorkerError, match="No such compile option"):
+        compile_module(small(), V4, options={"xla_tpu_no_such_option": True})
+
+
+@needs_libtpu
+@pytest.mark.full
+def test_an_abort_of_the_compiler_is_an_error() -> None:
+    with pytest.raises(WorkerError, match=r"aborted on small.*SIGABRT"):
+        compile_module(small(), V4, options={"xla_tpu_emit_isa_as_compact": True})
+
+
+@needs_libtpu
+@pytest.mark.full
+def test_an_order_that_was_pinned_is_kept() -> None:
+    production = Production(small(), V4)
+    plan = Plan("decompose{gate=off},async-permute", "bottom-up")
+    found, missing = produce(production, plan)
+    assert [p.variant.name for p in found] == [
+        "TPU compiler, without decomposition",
+        "ours, compiled by it",
+        "ours, our order pinned",
+    ]
+    assert any("TPU compiler, default" in text for text in missing)
+    pinned = found[-1]
+    assert pinned.counts
+    assert pinned.compiled.pinned
+    assert pinned.cycles > 0
+    assert pinned.link_load >= 1.0
+
+
+def _mega() -> Module:
+    path = DATA / "partitioned" / "mlp_mega.hlo"
+    return read_here(path.read_bytes(), str(path))
