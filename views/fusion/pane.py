@@ -41,6 +41,8 @@ _TIPS = (
     "Compute waits this long for transfers that the fusion needs",
 )
 _MOST_MEMBERS = 24
+MOST = 300
+"""Decisions listed, the most harmful first."""
 
 
 class FusionPane(QWidget):
@@ -131,20 +133,18 @@ class FusionPane(QWidget):
             if edits.options_of(entry.plan, "fuse") is None:
                 return f"The plan of {entry.key} fuses nothing. Set “fusion” in the plan line to see decisions."
             return f"Nothing in {entry.key} can be fused."
+        more = f" The {MOST} worst are listed." if len(self._rows) > MOST else ""
         harmful = sum(row.exposed > 0 for row in self._rows)
         worst = sum(row.exposed for row in self._rows)
+        count = f"{len(self._rows):,} decisions"
         if not harmful:
-            return (
-                f"{entry.key}: {len(self._rows):,} decisions, none makes compute wait for a transfer it does not need."
-            )
-        return (
-            f"{entry.key}: {harmful:,} of {len(self._rows):,} decisions expose transfers, {time_text(worst)} together."
-        )
+            return f"{entry.key}: {count}, none makes compute wait for a transfer it does not need.{more}"
+        return f"{entry.key}: {harmful:,} of {count} expose transfers, {time_text(worst)} together.{more}"
 
     def _fill(self) -> None:
         theme = self._host.theme
-        self.table.setRowCount(len(self._rows))
-        for number, row in enumerate(self._rows):
+        self.table.setRowCount(min(len(self._rows), MOST))
+        for number, row in enumerate(self._rows[:MOST]):
             fusion = row.fusion
             texts = (
                 fusion.name,

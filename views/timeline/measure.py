@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Measurement:
     exposed: int
 
 
+@lru_cache(maxsize=256)
 def measure(timeline: Timeline, start: int, stop: int) -> Measurement:
     """Measure one timeline between two times.
 

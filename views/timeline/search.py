@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from engine.errors import UsageError
 from engine.ir.graph import Ints
+from engine.session.lookup import lookup
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.timeline.scene import rows_of
@@ -39,7 +41,15 @@ def search(variant: Variant, text: str) -> Found:
     rows = rows_of(timeline, chosen)
     rows = rows[timeline.category[rows] != Category.EXPOSED]
     rows = rows[np.argsort(timeline.start[rows], kind="stable")]
-    return Found(rows, timeline.start[rows], len(chosen))
+    return Found(rows, timeline.start[rows], len(np.unique(timeline.instruction[rows])))
+
+
+@lru_cache(maxsize=8)
+def _texts(variant: Variant) -> tuple[tuple[int, str, str, str], ...]:
+    """Id, name, opcode and op_name of everything that runs on the timeline."""
+    there = lookup(variant)
+    protos = ((number, there.proto(number)) for number in np.unique(variant.timeline.instruction).tolist())
+    return tuple((n, p.name, p.opcode, p.metadata.op_name) for n, p in protos if p is not None)
 
 
 def matcher(wanted: str) -> Callable[[str], bool]:
