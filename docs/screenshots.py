@@ -39,6 +39,8 @@ def main() -> int:
         picture(shown.window, "welcome")
     with explorer(application, "light", SMALL) as shown:
         _open(application, shown, MLP)
+        shown.window.show_pane("Compare")
+        _pump(application)
         picture(shown.window, "window-light")
         _hover_gap(application, shown)
         picture(shown.window, "gap")
@@ -60,7 +62,9 @@ def main() -> int:
         picture(shown.window, "hlo")
     with explorer(application, "dark", LARGE) as shown:
         _open(application, shown, DECODER)
+        shown.window.show_pane("Compare")
         shown.perform("critical")
+        _pump(application)
         picture(shown.window, "window-dark")
     return 0
 
