@@ -58,13 +58,13 @@ def compile_in_worker(
         except LapstrakeError:
             raise
         except (RuntimeError, ValueError, ir.MLIRError) as error:
-            raise WorkerError(f"the compiler for {target} refuses {program.name}: {_first_line(error)}") from None
+            raise WorkerError(f"the compiler for {target} refuses {program.name}: {_said(error)}") from None
         seconds = time.perf_counter() - begun
         schedules = sorted(Path(folder).glob("*schedule.txt"))
         schedule = schedules[0].read_text(errors="replace") if schedules else ""
     if orders and not _pin.pinned:
         raise WorkerError(f"the compiler for {target} did not ask for the order of {program.name}")
-    return Compiled(target, text, schedule, seconds, _versions(target.platform), tuple(_pin.pinned))
+    return Compiled(target, text, schedule, seconds, _versions(target.platform), dict(options), tuple(_pin.pinned))
 
 
 def _compile(program: Module | Unpartitioned, target: Target, devices: Sequence[Any], asked: Mapping[str, Any]) -> Any:
@@ -89,12 +89,18 @@ def _compile(program: Module | Unpartitioned, target: Target, devices: Sequence[
 
 
 def _stablehlo(module: Module) -> bytes:
-    """Groups are listed first: jaxlib 0.10.2 reads mesh-form groups back as others when there are two meshes."""
+    """In the form that plugins take.
+
+    Groups are listed: jaxlib 0.10.2 reads mesh-form groups back as others when there are two meshes. StableHLO has no
+    copies, which plugins refuse; a reshape to the same shape is one in all but name, and compilers make their own.
+    """
     proto = HloModuleProto()
     proto.CopyFrom(module.proto)
     for computation in proto.computations:
         for instruction in computation.instructions:
             list_groups(instruction)
+            if instruction.opcode == "copy":
+                instruction.opcode = "reshape"
     try:
         return xla.to_stablehlo(proto.SerializeToString())
     except xla.XlaError as error:
@@ -154,6 +160,12 @@ def _versions(platform: str) -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "unknown"
     return found
+
+
+def _said(error: Exception) -> str:
+    """The first line, and the one that has the details if there is one."""
+    details = [line.strip() for line in str(error).splitlines() if " error: " in line]
+    return " ".join(dict.fromkeys((_first_line(error), *details[:1])))
 
 
 def _first_line(error: Exception) -> str:

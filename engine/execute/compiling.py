@@ -7,7 +7,7 @@ ends as a WorkerError that quotes it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from engine import worker
@@ -29,17 +29,20 @@ Orders = Mapping[str, Sequence[str]]
 NO_OPTIONS: Options = MappingProxyType({})
 NO_ORDERS: Orders = MappingProxyType({})
 
+ASYNCHRONOUS_GATHERS: Options = MappingProxyType({"xla_enable_async_all_gather": "ENABLED"})
+"""Gathers that stay whole can be hidden, for plans of ours as for the compiler's."""
+
 WITHOUT_DECOMPOSITION: Options = MappingProxyType(
     {
+        **ASYNCHRONOUS_GATHERS,
         "xla_tpu_enable_windowed_einsum_for_all_gather": False,
         "xla_tpu_enable_windowed_einsum_for_reduce_scatter": False,
         "xla_tpu_all_gather_collective_matmul_mode": "NONE",
         "xla_tpu_reduce_scatter_collective_matmul_mode": "NONE",
-        "xla_enable_async_all_gather": "ENABLED",
     }
 )
-"""The TPU compiler with collectives whole. Its gathers are asynchronous: they can be hidden, and a schedule without
-anything asynchronous is not written down."""
+"""The TPU compiler with collectives whole, gathers asynchronous: of a module with nothing asynchronous it writes
+no schedule."""
 
 DECOMPOSED_LATE: Options = MappingProxyType(
     {
@@ -76,6 +79,7 @@ class Compiled:
     seconds: float
     versions: Mapping[str, str]
     """Of the packages that took part."""
+    options: Options = field(default_factory=dict)
     pinned: tuple[str, ...] = ()
     """Computations whose order was forced."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from engine.cost.program import Program
 from engine.cost.programs import prepare
 from engine.errors import UnsupportedError
 from engine.execute.compiling import (
+    ASYNCHRONOUS_GATHERS,
     DEADLINE,
     DECOMPOSED_LATE,
     NO_OPTIONS,
@@ -46,8 +48,11 @@ from engine.session.compiled import compiler_variant
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 from engine.simulate.replay import price
-from engine.simulate.simulator import simulate
+from engine.simulate.simulator import SimulationOptions, makespan_of, simulate
 from engine.timeline.timeline import Metrics
+
+OURS: Mapping[str, Options] = MappingProxyType({"tpu": ASYNCHRONOUS_GATHERS, "cuda": NO_OPTIONS})
+"""Options for modules that our passes made, by platform."""
 
 LEFT_TO_THE_COMPILER = ("async-permute", "fuse")
 """Passes that a compiler does itself: it is given what the others made."""
@@ -86,6 +91,18 @@ class Produced:
 
     def _in_cycles(self, picoseconds: int) -> int:
         return round(picoseconds * self.clock / 1e6)
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """An order for what the compiler made of a module."""
+
+    plan: Plan
+    orders: Orders
+    options: Options
+    """That the compiler was given; with others it may make other instructions."""
+    cycles: int
+    """What it should take by the compiler's costs, to tell orders apart before compiling again."""
 
 
 class Production:
@@ -150,28 +167,29 @@ class Production:
         notes = (f"Left to the compiler: {', '.join(left)}.",) if left else ()
         return replace(result, notes=(*result.notes, *notes))
 
-    def pinned(self, name: str, module: Module, loose: Produced, plan: Plan, control: Control = QUIET) -> Produced:
-        """`module`, of which the compiler made `loose`, compiled again in the order of the plan's scheduler.
+    def ordered(self, loose: Produced, plan: Plan, control: Control = QUIET) -> Ordered:
+        """What the compiler made, in the order of the plan's scheduler under the compiler's costs.
 
-        Permutes that go the same way follow each other. Raises UnsupportedError where versions cannot pin, and
-        Infeasible where no order fits the budget.
+        Permutes that go the same way follow each other. Raises Infeasible where no order fits the plan's budget.
         """
         predicted = loose.compiled.predicted()
         program = price(predicted, self.machine)
         budget = plan.budget or self.machine.chip.default_budget
-        schedule = schedule_program(
-            program,
-            parse_scheduler(plan.scheduler),
-            budget,
-            memory_cap=plan.memory_cap,
-            control=control.part(0.0, 0.3),
+        scheduler = parse_scheduler(plan.scheduler)
+        schedule = _apart(
+            program, schedule_program(program, scheduler, budget, memory_cap=plan.memory_cap, control=control)
         )
+        makespan = makespan_of(program, schedule, SimulationOptions(sharing=False))
         known = {computation.name for computation in predicted.schedule.computations}
-        orders = _names(program, _apart(program, schedule), known)
-        made = self.compiled(name, module, orders=orders, control=control.part(0.3, 1.0))
-        if not _kept(made, orders):
+        cycles = round(makespan * loose.clock / 1e6)
+        return Ordered(plan, _names(program, schedule, known), loose.compiled.options, cycles)
+
+    def pinned(self, name: str, module: Module, ordered: Ordered, control: Control = QUIET) -> Produced:
+        """`module` compiled again, in the order that `ordered` chose. Raises UnsupportedError where versions cannot."""
+        made = self.compiled(name, module, ordered.options, ordered.orders, control)
+        if not _kept(made, ordered.orders):
             raise UnsupportedError(f"the compiler for {self.target} did not keep the order that was pinned")
-        return replace(made, variant=replace(made.variant, plan=plan))
+        return replace(made, variant=replace(made.variant, plan=ordered.plan))
 
     def _placement(self) -> list[int] | None:
         """Chips by device; None where several devices share a chip, which compilers number by themselves."""
@@ -193,7 +211,7 @@ def produce(production: Production, plan: Plan, *, control: Control = QUIET) -> 
             (f"{compiler}, decomposing after partitioning", production.module, DECOMPOSED_LATE),
         ]
     result = production.transformed(plan, control.part(0.0, 0.1))
-    asked.append(("ours, compiled by it", result.module, NO_OPTIONS))
+    asked.append(("ours, compiled by it", result.module, OURS[production.target.platform]))
     found: list[Produced] = []
     missing: list[str] = []
     ours = None
@@ -213,7 +231,8 @@ def produce(production: Production, plan: Plan, *, control: Control = QUIET) -> 
     if ours is not None:
         name = "ours, our order pinned"
         try:
-            found.append(production.pinned(name, result.module, ours, plan, control.part(0.8, 1.0)))
+            order = production.ordered(ours, plan, control.part(0.8, 0.85))
+            found.append(production.pinned(name, result.module, order, control.part(0.85, 1.0)))
         except UnsupportedError as reason:
             missing.append(f"{name}: {reason}")
     return found, missing
