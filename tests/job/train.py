@@ -25,6 +25,10 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+if process := os.environ.get("PROCESS"):
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(os.environ["COORDINATOR"], 2, int(process))
+
 CHANGE = os.environ.get("CHANGE", "")
 FLAT = os.environ.get("MESH", "2d") == "1d"
 SIZES = (8, 1) if FLAT else (4, 2) if CHANGE == "mesh" else (2, 4)

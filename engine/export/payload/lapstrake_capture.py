@@ -225,11 +225,12 @@ def signature(lowered: Any, compiled: Any) -> dict[str, Any]:
     kept = _kept(compiled, len(infos))
     results = jax.tree_util.tree_leaves(lowered.out_info)
     mesh = _mesh([*ins, *outs])
+    ids = [d.id for d in mesh.devices.flat]
     return {
         "mesh": {
             "names": list(mesh.axis_names),
             "sizes": list(mesh.devices.shape),
-            "devices": [d.id for d in mesh.devices.flat],
+            "devices": [sorted(ids).index(id_) for id_ in ids],
         },
         "arguments": [
             {

@@ -29,6 +29,7 @@ import logging
 import pathlib
 import re
 import sys
+import types
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -96,6 +97,7 @@ class Bundle:
             problem = _words(reason)
         problem = _agree(problem)
         if not problem and hook is not None:
+            hook.drops_donation = not _hook_keeps_donation(here["platform"])
             problem = hook.register(here["platform"])
         if problem or hook is None:
             self.say(f"order: not installed, {problem}")
@@ -241,8 +243,8 @@ class _Tuned:
             raise Mismatch("the plan changes only the order of instructions: use load(…).install()")
         if manifest["signature"] is None:
             raise Mismatch("the bundle was made from a bare dump, which does not say what job it is for: capture it")
-        if not hasattr(step, "lower"):
-            raise Mismatch("the step is no function from jax.jit (or is made by pmap)")
+        if not hasattr(step, "lower") or isinstance(step, types.FunctionType):
+            raise Mismatch("the step is no function from jax.jit (it may be made by pmap, or wrapped in another)")
         self._lowered = step.lower(*args, **kwargs)
         self.in_tree, self.out_tree = self._lowered.in_tree, self._lowered.out_tree
         self._leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
@@ -267,17 +269,23 @@ class _Tuned:
         """Compile once, with the order hook on where this jax has one."""
         name = f"lapstrake_{self._manifest['digest'][:12]}"
         platform = self._mesh.devices.flat[0].platform
+        lowered = self._jitted(name).lower(*self._leaves)
         hook = OrderHook(f"jit_{name}", self._ranks)
-        problem = hook.register(platform)
+        donated = _donated(lowered)
+        dropped = bool(donated) and not _hook_keeps_donation(platform)
+        problem = hook.register(platform) if _may_order(dropped, platform) else _DROPPED
         try:
             with _marked_cache(name if not problem else ""):
-                compiled = self._jitted(name).lower(*self._leaves).compile()
+                compiled = lowered.compile()
         finally:
             if not problem:
                 hook.unregister(platform)
         self._text = compiled.as_text()
         self.order = _order_in_words(*_standing(self._text, self._ranks), problem or hook.problem)
         self.run, self._leaves = compiled, []
+        if dropped and not problem:
+            self.order += _FREED
+            self.run = _freeing(compiled, donated)
 
     def outcome(self) -> Iterator[str]:
         """Structure, order and fusion, each in words."""
@@ -352,9 +360,12 @@ class OrderHook:
         self._module, self._ranks, self._expected = module, ranks, expected
         self.fired = 0
         self.problem = ""
+        self.drops_donation = False
+        self._platform, self._noted = "", ""
 
     def register(self, platform: str) -> str:
         """Why this jax cannot do it; empty where it can."""
+        self._platform = platform
         try:
             import jax.extend.xla as xla
 
@@ -375,7 +386,7 @@ class OrderHook:
         if self.problem:
             return f"order: not applied, {self.problem}"
         if self.fired:
-            return f"order: applied to {self._module} ({len(self._ranks)} instructions)"
+            return f"order: applied to {self._module} ({len(self._ranks)} instructions){self._noted}"
         return (
             f"order: the compiler has not asked for it; {self._module} was not compiled since it was installed, or "
             "came from the compilation cache, where only what was compiled under this plan is found"
@@ -398,7 +409,12 @@ class OrderHook:
         if module.name.partition(".")[0] != self._module.partition(".")[0]:
             return None
         if self._expected is not None:
-            _check_scheduled(self._expected, scheduled_as(module), module.name)
+            found = scheduled_as(module)
+            _check_scheduled(self._expected, found, module.name)
+            if self.drops_donation and found["input_output_alias"] != "{}":
+                if not _may_order(self.drops_donation, self._platform):
+                    raise Mismatch(_DROPPED)
+                self._noted = _FREED
         schedule = module.schedule()
         if schedule is None:
             raise Mismatch("the compiler's module has no schedule")
@@ -420,6 +436,57 @@ class OrderHook:
         if self._expected is not None:
             return self._ranks.get(instruction.name)
         return _rank_in_line(instruction.to_string(), self._ranks)
+
+
+_DROPPED = (
+    f"the scheduler hook of jaxlib {importlib.metadata.version('jaxlib')} makes compilers forget donation, which would "
+    "cost more memory than an order gains"
+)
+_FREED = ", donated arguments are freed after each step instead of reused in it (this jaxlib's hook forgets donation)"
+
+
+def _may_order(drops_donation: bool, platform: str) -> bool:
+    """On CPU, where nothing is gained but everything can be tried, memory is no reason against it."""
+    return not drops_donation or platform == "cpu"
+
+
+def _hook_keeps_donation(platform: str) -> bool:
+    """Whether a module that goes through the hook is still compiled with its aliases: tried on a small one.
+
+    jaxlib 0.10.2 loses them, 0.12 does not.
+    """
+    tried = jax.jit(lambda lapstrake_probe: lapstrake_probe + 1, donate_argnums=0)
+    hook = OrderHook("jit__lambda", {})
+    if hook.register(platform):
+        return True
+    try:
+        with _marked_cache("probe"):
+            text = str(tried.lower(jax.device_put(np.zeros(8), jax.local_devices()[0])).compile().as_text())
+    finally:
+        hook.unregister(platform)
+    return not hook.fired or "input_output_alias" in text.partition("\n")[0]
+
+
+def _donated(lowered: Any) -> tuple[int, ...]:
+    """Which of a lowered function's arguments give their buffers to results; numbers as it is called."""
+    kept = lowered._lowering.compile_args["kept_var_idx"]
+    main = re.search(r"@main\((.*?)\) -> ", lowered.as_text(), re.DOTALL)
+    parts = re.split(r"%arg\d+: ", main[1])[1:] if main else []
+    found = ("tf.aliasing_output" in part or "jax.buffer_donor" in part for part in parts)
+    return tuple(number for number, donated in zip(sorted(kept), found, strict=True) if donated)
+
+
+def _freeing(compiled: Any, donated: Sequence[int]) -> Callable[..., Any]:
+    """The function with its donated arguments deleted after each call, as if it had reused them."""
+
+    def run(*leaves: Any) -> Any:
+        results = compiled(*leaves)
+        for number in donated:
+            if isinstance(leaves[number], jax.Array):
+                leaves[number].delete()
+        return results
+
+    return run
 
 
 def scheduled_as(module: Any) -> dict[str, str]:
@@ -633,7 +700,8 @@ def _mesh_of(lowered: Any, leaves: Sequence[Any], written: Mapping[str, Any]) ->
     if list(here.items()) != list(there.items()):
         raise Mismatch(f"the mesh is {here}, the plan was made for {there}")
     # Captured without devices, their order is not known; the plan's results do not depend on it.
-    if written["devices"] is not None and [d.id for d in mesh.devices.flat] != written["devices"]:
+    ids = [d.id for d in mesh.devices.flat]
+    if written["devices"] not in (None, [sorted(ids).index(id_) for id_ in ids]):
         raise Mismatch("the mesh has its devices in another order than the plan's")
     return mesh
 
@@ -681,8 +749,8 @@ def _verdict(client: Any, key: str, count: int) -> str:
 
 
 def _words(error: BaseException) -> str:
-    first = (str(error).strip().splitlines() or [""])[0][:300]
-    return first if isinstance(error, Mismatch) else f"{type(error).__name__}: {first}"
+    said = " ".join(str(error).split())[:400]
+    return said if isinstance(error, Mismatch) else f"{type(error).__name__}: {said}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,131 @@
+"""Steps that jobs call in other ways than the training script does. Run on its own: `python steps.py CASE [BUNDLE]`.
+
+Without a bundle the case's step is called once, for capture; with one it is called plain and wrapped, and both are
+printed as one JSON line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("NPROC", "16")
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+MESH = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+
+
+def put(*shape: int, spec: Any) -> Any:
+    values = np.random.RandomState(len(shape)).randn(*shape).astype(np.float32)
+    return jax.device_put(values, NamedSharding(MESH, spec))
+
+
+def einsum(a: Any, b: Any) -> Any:
+    return jax.lax.with_sharding_constraint(a @ b, NamedSharding(MESH, P("x", None)))
+
+
+def named_arguments() -> Any:
+    """Arguments by name, one that jit drops, numbers from Python (their results stay weakly typed), one donated."""
+
+    def step(state: Any, unused: Any, *, batch: Any, rate: Any) -> Any:
+        return {"w": state["w"] - rate * einsum(batch, state["w"]), "n": state["n"] + 1}
+
+    arguments = ({"w": put(64, 64, spec=P("x", None)), "n": 0}, np.ones(3, np.float32))
+    return jax.jit(step, donate_argnames="state"), arguments, {"batch": put(64, 64, spec=P("x", None)), "rate": 0.5}
+
+
+def static_argument() -> Any:
+    step = jax.jit(lambda w, b, times: times * einsum(b, w), static_argnums=2)
+    return step, (put(64, 64, spec=P("x", None)), put(64, 64, spec=P("x", None)), 3), {}
+
+
+def numbers_alone() -> Any:
+    """Arguments that lie on no device: jit knows the mesh."""
+    on = NamedSharding(MESH, P("x", None))
+    step = jax.jit(einsum, in_shardings=(on, on), out_shardings=on)
+    return step, (np.ones((64, 64), np.float32), np.ones((64, 64), np.float32)), {}
+
+
+def dot_algorithm() -> Any:
+    on = NamedSharding(MESH, P("x", None))
+
+    def step(w: Any, b: Any) -> Any:
+        made = jnp.dot(b, w, precision=jax.lax.DotAlgorithmPreset.F32_F32_F32)
+        return jax.lax.with_sharding_constraint(made, on)
+
+    return jax.jit(step), (put(64, 64, spec=P("x", None)), put(64, 64, spec=P("x", None))), {}
+
+
+def host_memory() -> Any:
+    on = NamedSharding(MESH, P("x", None))
+    step = jax.jit(einsum, out_shardings=on.with_memory_kind("pinned_host"))
+    return step, (put(64, 64, spec=P("x", None)), put(64, 64, spec=P("x", None))), {}
+
+
+def pmapped() -> Any:
+    return jax.pmap(lambda a: jax.lax.psum(a, "i"), axis_name="i"), (np.ones((8, 8), np.float32),), {}
+
+
+CASES = {
+    f.__name__: f
+    for f in (
+        named_arguments, static_argument, numbers_alone, dot_algorithm, host_memory, pmapped
+    )
+}  # fmt: skip
+
+
+def leaves(tree: Any) -> Any:
+    return [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(tree)]
+
+
+def about(tree: Any) -> Any:
+    return [str((leaf.aval, leaf.sharding.spec, leaf.committed)) for leaf in jax.tree.leaves(tree)]
+
+
+def deleted(tree: Any) -> list[bool]:
+    return [leaf.is_deleted() for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array)]
+
+
+def compare(case: str, bundle: str) -> None:
+    sys.path.insert(0, bundle)
+    import lapstrake_job  # type: ignore[import-not-found]  # it comes with the bundle
+
+    said: dict[str, Any] = {}
+    step, args, kwargs = CASES[case]()
+    plain = step(*args, **kwargs)
+    said |= {"plain": leaves(plain), "plain about": about(plain), "plain deleted": deleted((args, kwargs))}
+    step, args, kwargs = CASES[case]()
+    plan = lapstrake_job.load(bundle)
+    wrapped = plan.wrap(step)
+    tuned = wrapped(*args, **kwargs)
+    said |= {"tuned": leaves(tuned), "tuned about": about(tuned), "tuned deleted": deleted((args, kwargs))}
+    said["said"] = plan.explain()
+    if case == "named_arguments":
+        _, args, kwargs = CASES[case]()
+        said["traced"] = leaves(jax.jit(lambda state: wrapped(state, args[1], **kwargs))(args[0]))
+        _, args, kwargs = CASES[case]()
+        said["other"] = leaves(wrapped(args[0], np.ones(4, np.float32), **kwargs))
+        said["said of other"] = plan.explain()
+    print(json.dumps(said))
+
+
+def main(case: str, bundle: str = "") -> None:
+    if bundle:
+        compare(case, bundle)
+        return
+    step, args, kwargs = CASES[case]()
+    step(*args, **kwargs)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,77 @@
+"""Steps that are called in other ways than the training script's, and steps that no plan can run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.cli.main import main
+from tests.job.processes import CAPTURE, HERE, PLAN, bundled, python
+
+STEPS = str(HERE / "steps.py")
+
+
+@pytest.fixture(scope="session")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    made = {}
+    for case, name in (("named_arguments", "step"), ("numbers_alone", "einsum")):
+        folder = tmp_path_factory.mktemp(case)
+        python(CAPTURE, "--out", "captured", STEPS, case, cwd=folder)
+        made[case] = bundled(folder / "captured" / name, folder / "bundle", *PLAN)
+    return made
+
+
+def compare(case: str, bundle: Path, folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(python(STEPS, case, str(bundle), cwd=folder)[0])
+    return content
+
+
+def close(a: Any, b: Any) -> None:
+    for one, other in zip(a, b, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_arguments_and_results_are_those_of_the_original(bundles: dict[str, Path], tmp_path: Path) -> None:
+    run = compare("named_arguments", bundles["named_arguments"], tmp_path)
+    assert "structure: applied" in run["said"]
+    close(run["tuned"], run["plain"])
+    assert run["tuned about"] == run["plain about"]
+    assert "weak_type=True" in run["tuned about"][0]
+    assert run["tuned deleted"] == run["plain deleted"] == [True, False]
+    close(run["traced"], run["plain"])
+    close(run["other"], run["plain"])
+    assert "the original ran 1 times: other arguments came" in run["said of other"]
+
+
+def test_the_mesh_may_be_known_to_jit_alone(bundles: dict[str, Path], tmp_path: Path) -> None:
+    run = compare("numbers_alone", bundles["numbers_alone"], tmp_path)
+    assert "structure: applied" in run["said"]
+    close(run["tuned"], run["plain"])
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("static_argument", "the step has static arguments"),
+        ("dot_algorithm", "it chooses a dot algorithm"),
+        ("host_memory", "it uses a memory kind other than device"),
+        ("pmapped", "it may be made by pmap"),
+    ],
+)
+def test_what_no_plan_can_run_is_named(bundles: dict[str, Path], tmp_path: Path, case: str, said: str) -> None:
+    run = compare(case, bundles["numbers_alone"], tmp_path)
+    assert f"the original runs: {said}" in run["said"] or said in run["said"]
+    assert run["tuned"] == run["plain"]
+
+
+def test_capture_and_tune_name_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+
+    _, logged = python(CAPTURE, "--out", "captured", STEPS, "dot_algorithm", cwd=tmp_path)
+    assert "no plan of it can run in a job: it chooses a dot algorithm" in logged
+    assert main(["tune", str(tmp_path / "captured" / "step"), "-o", str(tmp_path / "bundle"), "--quiet"]) == 2
+    assert "it chooses a dot algorithm" in capsys.readouterr().err
+    assert not (tmp_path / "bundle").exists()
