@@ -18,7 +18,7 @@ from engine.export.plot import Series, plot_svg
 from engine.export.writing import write_atomically
 from engine.quantities import bytes_text, gain_text, microseconds, time_text
 from engine.session.plan import MachineSpec
-from engine.simulate.sweep import Range, Row, knee, sweep
+from engine.session.sweeping import Range, Row, knee, sweep
 
 
 def run(arguments: Namespace) -> int:

@@ -13,7 +13,7 @@ from engine.errors import UsageError
 from engine.hlo.reading import read_bytes, read_here
 from engine.ir.module import Module
 from engine.session.plan import BEST_PASSES, MachineSpec, Plan
-from engine.simulate.sweep import Quantity, Range, Row, knee, sweep, sweep_partitions, with_bandwidth
+from engine.session.sweeping import Quantity, Range, Row, knee, sweep, sweep_partitions, with_bandwidth
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 PLAN = Plan(BEST_PASSES, "bottom-up")
