@@ -18,7 +18,6 @@ from engine.errors import LapstrakeError, UnsupportedError
 OLDEST = (0, 10, 2)
 NEWER_THAN_NEWEST = (0, 13)
 
-
 _COUNTS = ("mhlo.num_partitions", "mhlo.num_replicas")
 
 

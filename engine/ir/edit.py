@@ -7,7 +7,7 @@ time in what it touches, never in the size of the module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -23,7 +23,6 @@ _LOCAL_BITS = 32
 _KEPT = frozenset(
     {
         "parameter",
-        "custom-call",
         "infeed",
         "outfeed",
         "send",
@@ -39,7 +38,6 @@ _KEPT = frozenset(
     }
 )
 """Opcodes that dead code removal leaves: they act on the world, or belong to the computation's signature."""
-
 
 _UNSCHEDULED = "The order that the module came with was dropped: it does not list what a pass added."
 
@@ -197,16 +195,6 @@ class Editor:
         return channel
 
     # --- changing ------------------------------------------------------------------------------------------------
-
-    def set_operands(self, instruction: int, operands: Sequence[int]) -> None:
-        """Give an instruction other operands; shapes are the caller's to keep right."""
-        target = self._instructions[instruction]
-        for operand in target.operand_ids:
-            self._users.get(operand, {}).pop(instruction, None)
-        target.operand_ids[:] = operands
-        for operand in operands:
-            self._users.setdefault(operand, {})[instruction] = None
-        self._touched.add(self._computation_of[instruction])
 
     def set_shape(self, instruction: int, shape: ShapeProto) -> None:
         self._instructions[instruction].shape.CopyFrom(shape)

@@ -219,10 +219,6 @@ def tuple_of(shapes: Iterable[ShapeProto]) -> ShapeProto:
     return ShapeProto(element_type=TUPLE, tuple_shapes=list(shapes))
 
 
-def token() -> ShapeProto:
-    return ShapeProto(element_type=hlo_pb2.TOKEN)
-
-
 def same(a: ShapeProto, b: ShapeProto) -> bool:
     """Equal element types, dimensions and tuple structure; layouts are ignored."""
     if a.element_type != b.element_type or a.dimensions != b.dimensions or len(a.tuple_shapes) != len(b.tuple_shapes):

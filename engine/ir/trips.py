@@ -67,11 +67,6 @@ def trips_of(module: Module) -> tuple[Mapping[int, int], tuple[str, ...]]:
     return counts, tuple(notes)
 
 
-def trip_count(module: Module, loop: HloInstructionProto) -> Trips:
-    """How often the body of the while `loop` runs; 1 with a note when it cannot be told."""
-    return _trip_count(_Reader(module), loop)
-
-
 def _trip_count(reader: _Reader, loop: HloInstructionProto) -> Trips:
     annotated = _annotated(loop)
     if annotated is not None:

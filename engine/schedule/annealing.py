@@ -31,7 +31,8 @@ class Annealing:
         self._instance = instance
         self._loads = loads
         self._random = random.Random(seed)
-        self._movable = [n for n in range(len(instance)) if n not in set(instance.parameters)]
+        fixed = set(instance.parameters)
+        self._movable = [n for n in range(len(instance)) if n not in fixed]
         self.best = list(order)
         self._restart(order)
         self.fastest = self._evaluator.makespan
@@ -50,10 +51,6 @@ class Annealing:
             part = (done - first) / (1.0 - first)
             self._temperature = self.fastest * _HOT * (_COLD / _HOT) ** part
             self._step()
-
-    def restart(self) -> None:
-        """Go on from the best order."""
-        self._restart(self.best)
 
     def _restart(self, order: list[int]) -> None:
         self._order = list(order)

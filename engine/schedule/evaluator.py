@@ -23,12 +23,10 @@ class Evaluator:
         self._flying = [(0,) * len(self._keys)] * (n + 1)
         """In flight before each position, by limited kind."""
         self._depart = [0] * n
-        self._begun = [0] * n
         self._first = 0
         self._trial_now: list[int] = []
         self._trial_flying: list[tuple[int, ...]] = []
         self._trial_depart: dict[int, int] = {}
-        self._trial_stop = 0
         found = self.evaluate(order, 0)
         if found is None:
             raise ValueError("the first order must be within the budget")

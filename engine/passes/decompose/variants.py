@@ -120,14 +120,6 @@ def ring_size(site: Site) -> int:
     return ends.groups.size
 
 
-def einsum_count(variant: Variant, size: int) -> int:
-    """Einsums that replace one over `size` shards: N, or ⌈N/2⌉ (double ones, for odd N one single) both ways.
-
-    Halves run N pairs of half einsums, which count as N.
-    """
-    return (size + 1) // 2 if variant.both else size
-
-
 def link_load(plan: GatherPlan | ScatterPlan) -> tuple[int, int]:
     """Shard-hops that one ring link carries to the left and to the right: what a decomposed transfer costs.
 
