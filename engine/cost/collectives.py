@@ -83,7 +83,7 @@ def ring_time(machine: Machine, groups: Groups | Lists, shard_bytes: int, steps:
     """The permutes of a decomposed collective: every position sends one shard a step along the logical ring.
 
     `steps` counts shard-hops on each link of the ring: N-1 rolled in one direction, N/2 per direction with `both`
-    (technique §6). With `both` a shard moves in each direction at every step.
+    (Wang et al. §5.5). With `both` a shard moves in each direction at every step.
     """
     members = groups.members if isinstance(groups, Groups) else groups
     return _ring(machine, members, shard_bytes, steps, both, steps)

@@ -144,7 +144,7 @@ def _alike(lists: Lists, partitions: int, what: str, by: int) -> Lists:
 def shift_pairs(groups: Groups, hops: int) -> Lists:
     """`source_target_pairs` of a ring shift: in every group, position r sends to position r - `hops` (mod N).
 
-    One hop is the "left" shift of technique §1: {0,N-1}, {1,0}, …; a negative number shifts right.
+    One hop is the "left" shift of Wang et al. §5.1: {0,N-1}, {1,0}, …; a negative number shifts right.
     """
     return tuple((group[r], group[(r - hops) % groups.size]) for group in groups.members for r in range(groups.size))
 

@@ -1,4 +1,7 @@
-"""Turns blocking collectives into start/done pairs, between which a scheduler may place other work (technique §3)."""
+"""Turns blocking collectives into start/done pairs, between which a scheduler may place other work.
+
+Wang et al. §5.2; `engine.passes.decompose` names the paper.
+"""
 
 from __future__ import annotations
 

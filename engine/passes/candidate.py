@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GateTerms:
-    """Terms of the gate ``comp + comm >= max(comp, ring) + extra`` (technique §6), in integer picoseconds.
+    """Terms of the gate ``comp + comm >= max(comp, ring) + extra`` (Wang et al. §5.5), in integer picoseconds.
 
     They are for one execution; loops multiply them by `Candidate.trips`.
     """

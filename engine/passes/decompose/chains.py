@@ -1,4 +1,4 @@
-"""Gather → einsums → element-wise → einsum → scatter whose middle can stay in blocks (technique §2, chained loops)."""
+"""Gather → einsums → element-wise → einsum → scatter whose middle can stay in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather → einsums → element-wise → einsum → scatter in one go, whose middle stays in shards (technique §2).
+"""Gather → einsums → element-wise → einsum → scatter in one go, whose middle stays in shards.
 
 Two shapes. *Pipelined*: every shard that arrives goes through both einsums at once, and its partial result joins the
 accumulator that passes by; in one direction, or with half of every shard in each. *Two-phase*: both directions bring

@@ -96,7 +96,7 @@ def settle(entries: Sequence[Entry], pricing: Pricing, stands: Callable[[Entry],
 
 
 def _winner(einsum: int, rivals: Sequence[Entry], pricing: Pricing) -> Entry:
-    """The two-candidate rule of technique §6, for any number of candidates.
+    """The two-candidate rule of Wang et al. §5.5, for any number of candidates.
 
     An einsum that is faster than every collective goes to the one with the smallest shards, any other to the slowest
     collective. The rule stands in for gains that are hard to compare; where they are not (one is less than half of

@@ -1,4 +1,4 @@
-"""What a decomposition would gain: the terms of ``comp + comm >= max(comp, ring) + extra`` (technique §6).
+"""What a decomposition would gain: the terms of ``comp + comm >= max(comp, ring) + extra`` (Wang et al. §5.5).
 
 `comp` and `comm` are the einsums and collectives as they are. `ring` is all that one link of the logical ring carries
 (`variants.link_load`). `extra` is what nothing hides: the transfer of a prologue or epilogue, what partial einsums take

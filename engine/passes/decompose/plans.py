@@ -1,4 +1,4 @@
-"""Which shard is where at which step: the technique's index arithmetic, free of any HLO.
+"""Which shard is where at which step: the index arithmetic of the rings, free of any HLO.
 
 A plan lists steps; in each, every position computes with the shards that its streams hold there, named by their offset
 from its own position. Emission reads a plan as a straight line or folds its uniform part into a loop. All offsets are
@@ -76,7 +76,7 @@ def gather_plan(size: int, *, both: bool = False, unroll: int = 1, rolled: bool 
     """A ring of `size` positions, in one direction or in both, whose loop body takes `unroll` steps.
 
     Both directions: for an even size a prologue brings the right neighbour's stream; for an odd one the first step
-    works on the own shard alone (technique §2).
+    works on the own shard alone (Wang et al. §5.4.2).
     """
     steps: tuple[tuple[Slot, ...], ...]
     if not both:
@@ -92,7 +92,7 @@ def gather_plan(size: int, *, both: bool = False, unroll: int = 1, rolled: bool 
 def scatter_plan(size: int, *, both: bool = False, strides: int = 1, rolled: bool = False) -> ScatterPlan:
     """A ring of `size` positions, in one direction or both, with `strides` (1 or 2) chains a direction that take turns.
 
-    Two chains a direction each shift two hops a visit (technique §2, "unroll by 2" and "both together").
+    Two chains a direction each shift two hops a visit (Wang et al. §5.4.1 and §5.4.2).
     """
     steps: tuple[tuple[Slot, ...], ...]
     if not both:

@@ -1,4 +1,4 @@
-"""Which block of a sliced array each ring position keeps: the position map π of technique §1."""
+"""Which block of a sliced array each ring position keeps: the position map π."""
 
 from __future__ import annotations
 

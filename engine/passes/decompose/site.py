@@ -14,7 +14,7 @@ from engine.ir.groups import Mode as Mode
 
 
 class Case(StrEnum):
-    """How the einsum uses the blocked dimension (technique §1)."""
+    """How the einsum uses the blocked dimension (Wang et al. §5.1)."""
 
     NON_CONTRACTING = "non-contracting"
     CONTRACTING = "contracting"
@@ -117,7 +117,7 @@ class MiddleStep:
 
 @dataclass(frozen=True, slots=True)
 class ChainSite:
-    """Gather → einsums → element-wise → einsum → scatter whose middle never becomes one array (technique §2).
+    """Gather → einsums → element-wise → einsum → scatter whose middle never becomes one array.
 
     Both ends act on the same groups, blocks are numbered alike (both `positions` are the same), and nothing outside
     reads the middle. Block k of the first einsums' results goes through `middle` and is operand

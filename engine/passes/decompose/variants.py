@@ -1,4 +1,4 @@
-"""The forms a decomposition can take (technique §2), and why one does not apply to a site."""
+"""The forms a decomposition can take (Wang et al. §5.4), and why one does not apply to a site."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, S
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One form of a decomposition (technique §1 and §2)."""
+    """One form of a decomposition (Wang et al. §5.1 and §5.4)."""
 
     form: Literal["rolled", "unrolled"] = "unrolled"
     """A `while` loop, or the straight line."""

@@ -1,7 +1,7 @@
 """Rewrites that let more fuse: concatenations become maxima of pads, reshapes move behind slices.
 
 Concatenate(a, b) = Max(a padded after its end, b padded before its start) with the least value of the type as padding
-(the seed's section 5.4.3). A maximum keeps NaNs, infinities and the sign of zeros that way: every element meets only
+(Wang et al. §5.4.3). A maximum keeps NaNs, infinities and the sign of zeros that way: every element meets only
 padding. (A device that flushes subnormal numbers in arithmetic flushes them here too; the einsum that reads the result
 does so anyway.) Integers are added with 0 instead. Complex numbers stay: they have no maximum, and 0 + -0 loses the
 sign.

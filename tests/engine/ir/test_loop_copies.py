@@ -157,7 +157,7 @@ def test_asynchronous_permutes_hold_their_operand_until_done() -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_gone_when_unrolled_by_two(asynchronous: bool) -> None:
-    """A rolled gather copies its shard every iteration; with two buffers there is nothing to copy (technique §2)."""
+    """A rolled gather copies its shard every iteration; with two buffers there is nothing to copy."""
     found = {}
     for unroll in (1, 2):
         groups, devices = rings(8, "one")

@@ -1,4 +1,4 @@
-"""Every case in every form computes what it did, on CPU devices, and keeps the technique's counts."""
+"""Every case in every form computes what it did, on CPU devices, and keeps the counts of einsums and permutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate's terms are those of technique §6: link loads by form, and only what nothing hides as extra."""
+"""The gate's terms are those of Wang et al. §5.5: link loads by form, and only what nothing hides as extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index arithmetic of the technique, checked by moving numbers around a ring."""
+"""The index arithmetic of the rings, checked by moving numbers around a ring."""
 
 from __future__ import annotations
 

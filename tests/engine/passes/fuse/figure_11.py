@@ -1,4 +1,4 @@
-"""The seed's Figure 11 as HLO: an add reads an einsum that waits for a permute and one that does not."""
+"""Figure 11 of Wang et al. as HLO: an add reads an einsum that waits for a permute and one that does not."""
 
 from __future__ import annotations
 
