@@ -155,8 +155,9 @@ def _slack_in(graph: Graph, ids: Ints, start: Ints, end: Ints) -> Floats:
         np.minimum.at(needed, owner, np.where(ran, begins, before)[graph.successors.items])
         if np.array_equal(needed, before):
             break
-    slack = needed - np.where(ran, end[at] if len(ids) else 0, np.inf)
-    return np.where(ran & np.isfinite(needed) & (slack >= 0), slack, np.nan)
+    known = ran & np.isfinite(needed)
+    slack = np.where(known, needed, 0.0) - np.where(known, end[at] if len(ids) else 0, 0.0)
+    return np.where(known & (slack >= 0), slack, np.nan)
 
 
 _BY_FIGURE = {

@@ -123,8 +123,9 @@ class _Part:
             if rank[b] - rank[a] != len(steps) - 1:
                 continue  # too long for bends: it pulls at nothing
             for one, two in pairwise(steps):
-                down[one].append(two)
-                up[two].append(one)
+                if two not in down[one]:  # edges may share bends
+                    down[one].append(two)
+                    up[two].append(one)
         layers: list[list[int]] = [[] for _ in range(max(rank) + 1)]
         for node, r in enumerate(rank):
             layers[r].append(node)
@@ -153,16 +154,26 @@ class _Part:
 
 
 def _chains(count: int, edges: Sequence[Edge], rank: list[int]) -> list[tuple[int, ...]]:
-    """New nodes (appended to `rank`) where edges pass layers, shortest edges first."""
+    """New nodes (appended to `rank`) where edges pass layers, shortest edges first.
+
+    Edges that leave one node, or arrive at one, share them: a parameter that many read becomes one line with branches.
+    """
+    long_out, long_in = [0] * count, [0] * count
+    for a, b in edges:
+        if rank[b] - rank[a] > 1:
+            long_out[a] += 1
+            long_in[b] += 1
+    bends: dict[tuple[bool, int, int], int] = {}
     chains: list[tuple[int, ...]] = [()] * len(edges)
-    spare = MOST_BENDS
     for number in sorted(range(len(edges)), key=lambda e: rank[edges[e][1]] - rank[edges[e][0]]):
         a, b = edges[number]
-        length = rank[b] - rank[a] - 1
-        if not 0 < length <= spare:
+        leaving = long_out[a] >= long_in[b]
+        keys = [(leaving, a if leaving else b, r) for r in range(rank[a] + 1, rank[b])]
+        fresh = [key for key in keys if key not in bends]
+        if len(bends) + len(fresh) > MOST_BENDS:
             continue
-        spare -= length
-        first = len(rank)
-        rank.extend(range(rank[a] + 1, rank[b]))
-        chains[number] = tuple(range(first, first + length))
+        for key in fresh:
+            bends[key] = len(rank)
+            rank.append(key[2])
+        chains[number] = tuple(bends[key] for key in keys)
     return chains

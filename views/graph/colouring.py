@@ -73,7 +73,7 @@ def by_scale(theme: Theme, figure: Figure, values: Floats, shown: npt.NDArray[np
     )
     seen = values[shown]
     seen = seen[np.isfinite(seen) & (seen > 0)]
-    nothing = Swatch(Role(theme.pane, theme.muted), "0" if figure != Figure.SLACK else "none or unknown")
+    nothing = Swatch(Role(theme.pane, theme.muted), "none")
     number = np.zeros(len(values), np.uint8)
     if not len(seen):
         return Colouring((nothing,), number)

@@ -22,7 +22,9 @@ from views.timeline.rectangles import Rectangles
 Floats = npt.NDArray[np.float64]
 NAMED = 0.45
 """Scale from which names are drawn."""
-_MOST_NAMED = 1_500
+READABLE = 0.28
+"""Scale from which short names are."""
+_MOST_NAMED = 1_000
 _MOST_LINES = 30_000
 """Lines of one frame; beyond that every n-th is drawn, which at that density cannot be seen."""
 _DENSE = 20_000
@@ -142,6 +144,8 @@ class NodesItem(_Item):
         self._paint_fills(painter, nodes, scale)
         if scale > NAMED and len(nodes) <= _MOST_NAMED:
             self._paint_names(painter, nodes)
+        elif scale > READABLE and len(nodes) <= _MOST_NAMED:
+            self._paint_short_names(painter, nodes, scale)
         self._paint_marks(painter, nodes, scale)
 
     def _thinned(self, nodes: Ints, scale: float) -> Ints:
@@ -194,6 +198,20 @@ class NodesItem(_Item):
             for node in nodes.tolist():
                 self._paint_line(painter, metrics, node, second=second)
         self._paint_openers(painter, nodes[self._groups[nodes]], picture, outline)
+
+    def _paint_short_names(self, painter: QPainter, nodes: Ints, scale: float) -> None:
+        """From further away: the name alone, as large as the node allows."""
+        picture, outline = self.shown.picture, self.shown.outline
+        font = QFont(axis_font())
+        font.setPixelSize(round(min(28.0, 8.5 / scale)))
+        painter.setFont(font)
+        metrics = QFontMetrics(font)
+        for node in nodes.tolist():
+            item, room = int(picture.items[node]), float(picture.width[node]) - 2 * GRID
+            painter.setPen(colour(self.shown.colouring.swatches[int(self._colour[node])].role.label))
+            box = QRectF(float(picture.left[node]) + GRID, float(picture.top[node]), room, float(picture.height[node]))
+            text = metrics.elidedText(outline.names[item].removesuffix(" …"), Qt.TextElideMode.ElideMiddle, int(room))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_line(self, painter: QPainter, metrics: QFontMetrics, node: int, *, second: bool) -> None:
         picture, outline = self.shown.picture, self.shown.outline

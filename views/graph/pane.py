@@ -27,7 +27,7 @@ from views.graph.camera import Camera
 from views.graph.colouring import Colouring, by_decision, by_kind, by_scale
 from views.graph.comparison import Comparison, comparisons_of
 from views.graph.folds import Key, first_opened, items_of, key_of, with_descendants
-from views.graph.items import Shown
+from views.graph.items import READABLE, Shown
 from views.graph.minimap import Minimap
 from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
@@ -103,7 +103,7 @@ class GraphPane(QWidget):
         column.addWidget(self.sides, 1)
         self._connect()
         follow(self, host.store, self._session_changed)
-        self.refresh()
+        self._leave(self._why_nothing())
 
     def _connect(self) -> None:
         tools = self.tools
@@ -159,6 +159,8 @@ class GraphPane(QWidget):
         self.tools.set_choices([c.title for c in choices], choices.index(wanted) if wanted is not None else -1)
         if wanted is None:
             self._leave(self._why_nothing())
+        elif wanted == self.comparison and self._job:
+            return  # on its way
         elif wanted != self.comparison or self.whole is None:
             self.comparison = wanted
             self._ask(wanted)
@@ -212,9 +214,12 @@ class GraphPane(QWidget):
                 self._host.cancel(self._job)
             while len(self._known) >= _KEPT:
                 del self._known[next(iter(self._known))]
-            self.whole = None
-            self._say_instead('Reading the module into a graph … <a href="cancel">Cancel</a>')
-            self._job = self._host.outline(wanted, self._arrival(wanted))
+            if self.whole is None:
+                self._say_instead('Reading the module into a graph … <a href="cancel">Cancel</a>')
+            else:  # the old picture stays until the new one is there
+                self.tools.say(f"reading {wanted.title} …")
+            job = self._host.outline(wanted, self._arrival(wanted))
+            self._job = 0 if wanted in self._known else job
             return
         found = self._known[wanted]
         if isinstance(found, str):
@@ -224,7 +229,8 @@ class GraphPane(QWidget):
 
     def _arrival(self, wanted: Comparison) -> Callable[[Outline | str], None]:
         def arrived(found: Outline | str) -> None:
-            self._known[wanted] = found
+            if found or wanted == self.comparison:  # not what was cancelled because another one was chosen
+                self._known[wanted] = found
             if wanted == self.comparison:
                 self._job = 0
                 self._ask(wanted)
@@ -278,7 +284,9 @@ class GraphPane(QWidget):
             else:
                 self._place(outline, found)
 
-        self._layout_job = self._host.arrange(skeleton, arrived)
+        before = self.picture
+        job = self._host.arrange(skeleton, arrived)
+        self._layout_job = job if self.picture is before else 0
 
     def _place(self, outline: Outline, picture: Picture) -> None:
         old, self.picture = self.picture, picture
@@ -306,9 +314,9 @@ class GraphPane(QWidget):
         if picture is None:
             return
         view.fit()
-        if self.camera.scale < 0.3:
+        if self.camera.scale < READABLE:
             area = view.viewport().size()
-            scale = max(0.5, min(1.0, 0.96 * area.width() / float(picture.width[0])))
+            scale = max(2 * READABLE, min(1.0, 0.96 * area.width() / float(picture.width[0])))
             centre = QPointF(float(picture.width[0]) / 2, area.height() / scale / 2 - 2 * GRID)
             self.camera.look_at(centre, scale)
 
@@ -357,6 +365,7 @@ class GraphPane(QWidget):
         """Show or hide the table; None turns it round."""
         self.table.setVisible(self.table.isHidden() if on is None else on)
         self.tools.set_listed(not self.table.isHidden())
+        self.sides.share()
         self._fill_table()
         self._show_selection(reveal=False)
 
@@ -497,7 +506,10 @@ class GraphPane(QWidget):
         found = self._found(outline, picture)
         where = np.searchsorted(picture.items, selected), np.searchsorted(picture.items, stands)
         for view in (self.before, self.after):
-            view.set_over(replace(view.over, selected=where[0], standing=where[1], found=found))
+            if view.shown is not None:
+                seen = view.shown.visible
+                chosen, holding, hits = (positions[seen[positions]] for positions in (*where, found))
+                view.set_over(replace(view.over, selected=chosen, standing=holding, found=hits))
         shown = np.concatenate(where)
         if reveal and len(shown):
             self.after.reveal(int(shown[0]))

@@ -39,8 +39,10 @@ class Sides(QSplitter):
         for title, text in zip(self._titles, (before, after), strict=True):
             title.setText(text)
             title.setVisible(double)
-        was = self._columns[0].isHidden()
-        self._columns[0].setVisible(double)
-        if double and was:
-            half = max(1, (self._columns[1].width()) // 2)
-            self.setSizes([half, half, self.sizes()[2]])
+        if self._columns[0].isHidden() is double:
+            self._columns[0].setVisible(double)
+            self.share()
+
+    def share(self) -> None:
+        """Divide the room anew: views alike, the table a third."""
+        self.setSizes([2000, 2000, 2000] if not self._columns[0].isHidden() else [0, 4000, 2000])

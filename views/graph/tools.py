@@ -16,7 +16,7 @@ from views.theme import GRID, axis_font
 _MOST_HOPS = 9
 _TIPS = {
     Figure.KIND: "What each node does, in the colours of the timelines",
-    Figure.TIME: "Time of a whole execution, loops multiplied",
+    Figure.TIME: "Time of a whole execution, loops multiplied; of what the plan's result still has",
     Figure.BYTES: "Bytes moved to and from HBM in one execution",
     Figure.SLACK: "How much later it could end before its first user is late; of a group, the least",
     Figure.EXPOSED: "Time in which compute waits for it, loops multiplied",
