@@ -295,5 +295,6 @@ def _kept(made: Produced, orders: Orders) -> bool:
     return True
 
 
-PIN_BUDGET = Budget.parse("permute=2")
-"""In flight for plans that are pinned: one permute each way round a ring."""
+PIN_BUDGET = Budget.parse("permute=2,gather=1")
+"""In flight for plans that are pinned: one permute each way round a ring, and as many gathers as the TPU compiler allows:
+it fails where an order has more."""
