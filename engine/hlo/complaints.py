@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.errors import InputError, Place
+from engine.hlo.header import value_end
 
 _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _MLIR_PLACE = re.compile(r"-:(\d+):(\d+): error: (.*)")
@@ -88,23 +89,7 @@ def _without(line: str, name: str) -> str:
     found = re.search(rf",\s*{re.escape(name)}=", line)
     if found is None:
         return line
-    end, depth, quoted = found.end(), 0, False
-    while end < len(line):
-        character = line[end]
-        if quoted:
-            if character == "\\":
-                end += 1
-            quoted = character != '"'
-        elif character == '"':
-            quoted = True
-        elif character in "{([":
-            depth += 1
-        elif character in "})]":
-            depth -= 1
-        elif character == "," and depth == 0:
-            break
-        end += 1
-    return line[: found.start()] + line[end:]
+    return line[: found.start()] + line[value_end(line, found.end()) :]
 
 
 def _known_cause(text: str, path: str) -> tuple[str, Place] | None:

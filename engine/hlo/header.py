@@ -46,14 +46,25 @@ def insert_header(text: str, header: Header) -> str:
 def fields(line: str) -> list[tuple[str, str]]:
     """``name=value`` pairs of a header line, split at the commas outside of braces, parentheses and strings."""
     parts = []
-    depth, start, quoted, k = 0, 0, False, 0
-    while k < len(line):
-        character = line[k]
+    start = value_end(line, 0) + 1
+    while start <= len(line):
+        end = value_end(line, start)
+        parts.append(line[start:end])
+        start = end + 1
+    pairs = (part.partition("=") for part in parts)
+    return [(name.strip(), value.strip()) for name, equals, value in pairs if equals]
+
+
+def value_end(line: str, start: int) -> int:
+    """Where what begins at `start` ends: at a comma outside of its braces, parentheses and strings, or with the
+    line."""
+    depth, quoted, at = 0, False, start
+    while at < len(line):
+        character = line[at]
         if quoted:
             if character == "\\":
-                k += 1
-            elif character == '"':
-                quoted = False
+                at += 1
+            quoted = character != '"'
         elif character == '"':
             quoted = True
         elif character in "{([":
@@ -61,9 +72,6 @@ def fields(line: str) -> list[tuple[str, str]]:
         elif character in "})]":
             depth -= 1
         elif character == "," and depth == 0:
-            parts.append(line[start:k])
-            start = k + 1
-        k += 1
-    parts.append(line[start:])
-    pairs = (part.partition("=") for part in parts[1:])
-    return [(name.strip(), value.strip()) for name, equals, value in pairs if equals]
+            return at
+        at += 1
+    return len(line)
