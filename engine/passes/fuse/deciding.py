@@ -1,10 +1,9 @@
 """Which instructions become one fusion, under a policy and the user's own choices.
 
 `default` is greedy, as a compiler that does not think of overlap: whatever may join the fusion of its only reader does,
-and of two einsums that an add reads the nearer one takes it (Figure 11a of Wang et al., the paper that
-`engine.passes.decompose` names). `overlap` keeps an einsum out of a fusion that waits for a transfer the einsum does not
-need, so that it can run while the transfer does; the add then goes to the einsum that waits anyway (Figure 11b), or
-stays apart.
+and of two einsums that an add reads the nearer one takes it (Wang et al., Figure 11a). `overlap` keeps an einsum out of
+a fusion that waits for a transfer the einsum does not need, so that it can run while the transfer does; the add then
+goes to the einsum that waits anyway (Figure 11b), or stays apart.
 """
 
 from __future__ import annotations
