@@ -131,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
     _file(add)
     _machine(add)
     _plan(add)
-    add.add_argument("--to", required=True, choices=("hlo", "pb", "stablehlo", "perfetto", "schedule", "costs"))
+    add.add_argument(
+        "--to", required=True, choices=("hlo", "pb", "stablehlo", "perfetto", "xplane", "schedule", "costs")
+    )
     add.add_argument("-o", "--output", required=True, metavar="OUT", help="a file; - writes text to standard output")
 
     add = commands.add_parser(

@@ -15,10 +15,11 @@ from engine.export.hlo import export_bytes
 from engine.export.perfetto import trace_bytes
 from engine.export.schedule_text import schedule_text
 from engine.export.writing import write_atomically
+from engine.export.xplane import xplane_bytes
 from engine.session.evaluation import Evaluator
 from engine.simulate.simulator import simulate_computations
 
-_BINARY = ("pb", "perfetto")
+_BINARY = ("pb", "perfetto", "xplane")
 
 
 def run(arguments: Namespace) -> int:
@@ -47,6 +48,8 @@ def _content(evaluator: Evaluator, arguments: Namespace, control: Control) -> tu
     match arguments.to:
         case "perfetto":
             content = trace_bytes(variant.timeline, program.module, f"{evaluator.module.name}: {variant.name}")
+        case "xplane":
+            content = xplane_bytes(variant.timeline, program.module)
         case "schedule":
             runs = simulate_computations(program, variant.schedule)
             content = schedule_text(program.module, runs).encode()
