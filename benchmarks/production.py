@@ -118,24 +118,27 @@ def lower_in_worker(name: str, *, control: Control) -> Unpartitioned:
     shape, axes = ((2, 4), ("x", "y")) if name == "mlp_fig3" else ((8,), ("x",))
     mesh = Mesh(np.array(jax.devices()[:8]).reshape(shape), axes)
 
-    def sharding(*spec: str | None) -> NamedSharding:
+    def sharding(spec: tuple[str | None, str | None]) -> NamedSharding:
         return NamedSharding(mesh, PartitionSpec(*spec))
 
-    x, first, second = {
-        "mlp_fig2": (sharding("x", None), sharding("x", None), sharding(None, "x")),
-        "mlp_fig3": (sharding("y", "x"), sharding("y", "x"), sharding("x", "y")),
-        "mlp_mega": (sharding("x", None), sharding(None, "x"), sharding("x", None)),
-    }[name]
+    specs: dict[str, list[tuple[str | None, str | None]]] = {
+        "mlp_fig2": [("x", None), ("x", None), (None, "x")],
+        "mlp_fig3": [("y", "x"), ("y", "x"), ("x", "y")],
+        "mlp_mega": [("x", None), (None, "x"), ("x", None)],
+    }
+    placed = [sharding(spec) for spec in specs[name]]
 
     def step(rows: Any, w1: Any, w2: Any) -> Any:
         hidden = jnp.einsum("bf,fh->bh", rows, w1)
         if name == "mlp_fig3":
-            hidden = jax.lax.with_sharding_constraint(hidden, sharding("y", "x"))
+            hidden = jax.lax.with_sharding_constraint(hidden, sharding(("y", "x")))
         return jnp.einsum("bh,hf->bf", jax.nn.relu(hidden), w2)
 
-    shapes = (((BATCH, FEATURES), x), ((FEATURES, HIDDEN), first), ((HIDDEN, FEATURES), second))
-    arguments = [jax.ShapeDtypeStruct(size, jnp.bfloat16, sharding=where) for size, where in shapes]
-    program = jax.jit(step, out_shardings=x).lower(*arguments)
+    sizes = ((BATCH, FEATURES), (FEATURES, HIDDEN), (HIDDEN, FEATURES))
+    arguments = [
+        jax.ShapeDtypeStruct(size, jnp.bfloat16, sharding=where) for size, where in zip(sizes, placed, strict=True)
+    ]
+    program = jax.jit(step, out_shardings=placed[0]).lower(*arguments)
     operation: Any = program.compiler_ir()
     return Unpartitioned(name, operation.operation.get_asm(binary=False, assume_verified=True).encode(), 8)
 

@@ -16,7 +16,6 @@ from engine.chips.budget import Budget
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
-from engine.chips.topology import Floats
 from engine.control import QUIET, Control
 from engine.cost.program import Program
 from engine.cost.programs import prepare
@@ -72,7 +71,7 @@ class Produced:
     each_way: int
     """Most permutes with the same pairs in flight together: with more than 1 the compiler's figure is too good."""
     link_load: float
-    """Most that one link carries at a time, by routing, in units of the largest of the permutes in flight."""
+    """Most permutes that one link carries at a time, by routing."""
 
     @property
     def cycles(self) -> int:
@@ -239,23 +238,27 @@ def produce(production: Production, plan: Plan, *, control: Control = QUIET) -> 
 
 
 def link_load(module: Module, graph: Graph, order: Ints, machine: Machine) -> float:
-    """Most bytes that a link carries at a time by dimension-ordered routing, over the largest permute's own bytes."""
+    """Most permutes that one link carries at a time, by dimension-ordered routing."""
     way = ways(module, graph)
-    alone = {node: _loads(pairs, machine) for node, pairs in way.items()}
-    flying: dict[int, None] = {}
+    known: dict[tuple[Way, ...], float] = {}
+    flying: dict[int, Way] = {}
     most = 0.0
     for node in order.tolist():
-        if node in way:
-            flying[node] = None
-            most = max(most, float(np.max(np.sum([alone[other] for other in flying], axis=0))))
-        else:
+        if node not in way:
             flying.pop(int(graph.partner[node]), None)
+            continue
+        flying[node] = way[node]
+        together = tuple(sorted(flying.values()))
+        if together not in known:
+            known[together] = _heaviest(together, machine)
+        most = max(most, known[together])
     return most
 
 
-def _loads(pairs: Way, machine: Machine) -> Floats:
-    sources, targets = np.array(pairs, np.int64).T
-    return machine.load(sources, targets, 1.0).bytes
+def _heaviest(together: tuple[Way, ...], machine: Machine) -> float:
+    """Transfers on the link that carries most of them; routed at once, since loads of link classes do not add up."""
+    sources, targets = np.array([pair for pairs in together for pair in pairs], np.int64).T
+    return float(machine.load(sources, targets, 1.0).bytes.max())
 
 
 def _axes(machine: Machine) -> str:
@@ -296,5 +299,5 @@ def _kept(made: Produced, orders: Orders) -> bool:
 
 
 PIN_BUDGET = Budget.parse("permute=2,gather=1")
-"""In flight for plans that are pinned: one permute each way round a ring, and as many gathers as the TPU compiler allows:
-it fails where an order has more."""
+"""In flight for plans that are pinned: one permute each way round a ring, and as many gathers as the TPU compiler
+allows: it fails where an order has more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine.chips.library import chips
@@ -19,9 +20,10 @@ from engine.execute.pinning import Pin, force
 from engine.execute.targets import CUDA, TPU, Target, check_installed
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
+from engine.ir.graphs import graph_of
 from engine.ir.module import Module
 from engine.session.plan import Plan
-from engine.session.production import Production, produce
+from engine.session.production import Production, link_load, produce
 
 TEXT = """
 HloModule small, num_partitions=8
@@ -137,6 +139,33 @@ def test_a_pin_leaves_other_modules_alone() -> None:
     assert changed is not None
     assert names(HloModuleProto.FromString(changed)) == ["p", "b", "a", "c"]
     assert pin.pinned == ["e"]
+
+
+@pytest.mark.parametrize(("groups", "mesh"), [(1, "x=8"), (2, "x=2,y=4")])
+def test_rings_on_neighbouring_chips_load_each_link_once(groups: int, mesh: str) -> None:
+    """One ring both ways through a cube, or one on each of two of its sides."""
+    size = 8 // groups
+    forth = ",".join(f"{{{d},{d // size * size + (d + 1) % size}}}" for d in range(8))
+    back = ",".join(f"{{{d},{d // size * size + (d - 1) % size}}}" for d in range(8))
+    start = "(f32[8], f32[8], u32[], u32[]) collective-permute-start"
+    text = f"""
+HloModule m, num_partitions=8
+
+ENTRY e {{
+  p = f32[8] parameter(0)
+  first = {start}(p), channel_id=1, source_target_pairs={{{forth}}}
+  second = {start}(p), channel_id=2, source_target_pairs={{{back}}}
+  a = f32[8] collective-permute-done(first)
+  b = f32[8] collective-permute-done(second)
+  ROOT t = (f32[8], f32[8]) tuple(a, b)
+}}
+"""
+    module = read_here(text.encode())
+    graph = graph_of(module, module.proto.entry_computation_id)
+    order = np.array([graph.names.index(name) for name in ("p", "first", "second", "a", "b", "t")], np.int64)
+    assert link_load(module, graph, order, Production(module, V4, mesh).machine) == 1.0
+    if groups == 1:
+        assert link_load(module, graph, order, Production(module, V4, f"{mesh};order=natural").machine) > 1.0
 
 
 @needs_libtpu
