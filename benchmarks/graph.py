@@ -46,7 +46,8 @@ def main(paths: Sequence[str]) -> None:
     view = _view(NODES)
     application.processEvents()
     print(
-        f"{'nodes':>10} {'movement':<26}{'median':>9}{'p95':>9}{'worst':>9}{'cpu':>9}{'cpu p95':>9}   (ms, {SIZE[0]}×{SIZE[1]})"
+        f"{'nodes':>10} {'movement':<26}{'median':>9}{'p95':>9}{'worst':>9}{'cpu':>9}{'cpu p95':>9}"
+        f"   (ms, {SIZE[0]}×{SIZE[1]})"
     )
     for name, move in _movements(view):
         times, cpu = _frames(view, move)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.ir.graph import Bools
+from engine.ir.graph import Bools, Ints
 from engine.layout.outline import Side
 from engine.layout.picture import Picture
 
@@ -20,20 +21,28 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Lines ``x0 y0 x1 y1`` of the edges of one side. Shape of `lines` [s, 4]."""
+    """Lines ``x0 y0 x1 y1`` of the edges of one side, upper end first, ordered by it. Shape of `lines` [s, 4]."""
 
     lines: Floats
     turned: Bools
     strong: Bools
     last: Bools
     """Where an edge ends: it gets a tip."""
+    upwards: Bools
+    """Where that end is the upper one."""
 
-    def within(self, left: float, top: float, right: float, bottom: float) -> Bools:
-        """Which lines may touch a rectangle."""
-        lines = self.lines
-        found: Bools = (np.minimum(lines[:, 0], lines[:, 2]) <= right) & (np.maximum(lines[:, 0], lines[:, 2]) >= left)
-        found &= (np.minimum(lines[:, 1], lines[:, 3]) <= bottom) & (np.maximum(lines[:, 1], lines[:, 3]) >= top)
-        return found
+    def within(self, left: float, top: float, right: float, bottom: float) -> Ints:
+        """Numbers of the lines that may touch a rectangle, ascending."""
+        first, last = np.searchsorted(self._reach, top), np.searchsorted(self.lines[:, 1], bottom, side="right")
+        lines = self.lines[first:last]
+        low, high = np.minimum(lines[:, 0], lines[:, 2]), np.maximum(lines[:, 0], lines[:, 2])
+        inside = (low <= right) & (high >= left) & (lines[:, 3] >= top)
+        return np.flatnonzero(inside) + first
+
+    @cached_property
+    def _reach(self) -> Floats:
+        """The lowest point of each line and those before it: ascending, as the upper ends are."""
+        return np.maximum.accumulate(self.lines[:, 3]) if len(self.lines) else self.lines[:, 3]
 
 
 def segments_of(picture: Picture, side: Side, *, smooth: bool) -> Segments:
@@ -49,7 +58,13 @@ def segments_of(picture: Picture, side: Side, *, smooth: bool) -> Segments:
     last = ends[first + 1]
     if smooth:
         lines, edge, last = _smoothed(lines, edge, last)
-    return Segments(lines, picture.turned[edge], picture.wires[edge] >= _STRONG, last)
+    turned = lines[:, 1] > lines[:, 3]
+    lines[turned] = lines[turned][:, [2, 3, 0, 1]]
+    order = np.argsort(lines[:, 1], kind="stable")
+    edge = edge[order]
+    return Segments(
+        lines[order], picture.turned[edge], picture.wires[edge] >= _STRONG, last[order], turned[order] & last[order]
+    )
 
 
 def _smoothed(lines: Floats, edge: npt.NDArray[np.int64], last: Bools) -> tuple[Floats, npt.NDArray[np.int64], Bools]:

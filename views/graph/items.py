@@ -27,6 +27,8 @@ READABLE = 0.28
 _MOST_NAMED = 1_000
 _MOST_LINES = 30_000
 """Lines of one frame; beyond that every n-th is drawn, which at that density cannot be seen."""
+_MOST_SMOOTH = 6_000
+"""Lines of one frame up to which they are smoothed: beyond, they are too dense for it to be seen."""
 _DENSE = 20_000
 """Nodes of one frame from which those on the same pixel are drawn once."""
 
@@ -79,17 +81,17 @@ class EdgesItem(_Item):
         segments = self._smooth if scale > 0.2 and self._smooth is not None else self._straight
         rect = option.exposedRect
         chosen = segments.within(rect.left(), rect.top(), rect.right(), rect.bottom())
+        if len(chosen) > _MOST_LINES:
+            chosen = chosen[:: len(chosen) // _MOST_LINES + 1]
         theme = self.shown.theme
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=scale > 0.2)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=scale > 0.2 and len(chosen) < _MOST_SMOOTH)
+        turned, strong = segments.turned[chosen], segments.strong[chosen] & ~segments.turned[chosen]
         for mask, fill, width in (
-            (~segments.turned & ~segments.strong, theme.elementwise.fill, 1.0),
-            (segments.strong & ~segments.turned, theme.elementwise.fill, 2.0),
-            (segments.turned, theme.warning, 1.0),
+            (~turned & ~strong, theme.elementwise.fill, 1.0),
+            (strong, theme.elementwise.fill, 2.0),
+            (turned, theme.warning, 1.0),
         ):
-            which = np.flatnonzero(chosen & mask)
-            if len(which) > _MOST_LINES:
-                which = which[:: len(which) // _MOST_LINES + 1]
-            self._draw(painter, segments.lines[which], QPen(colour(fill), width if scale > 0.2 else 0))
+            self._draw(painter, segments.lines[chosen[mask]], QPen(colour(fill), width if scale > 0.2 else 0))
         if scale > NAMED:
             self._tips(painter, segments, chosen)
 
@@ -101,13 +103,15 @@ class EdgesItem(_Item):
             self._buffer.ndarray()[:] = lines
             painter.drawLines(*self._buffer.drawargs())
 
-    def _tips(self, painter: QPainter, segments: Segments, chosen: Bools) -> None:
-        tips = segments.lines[chosen & segments.last]
-        if not len(tips) or len(tips) > _MOST_NAMED:
+    def _tips(self, painter: QPainter, segments: Segments, chosen: Ints) -> None:
+        ends = chosen[segments.last[chosen]]
+        if not len(ends) or len(ends) > _MOST_NAMED:
             return
-        up = np.where(tips[:, 1] > tips[:, 3], -1.0, 1.0)
-        x, y = tips[:, 2], tips[:, 3]
-        wings = [np.stack([x + side * 3.5, y - up * 6.0, x, y], axis=1) for side in (-1.0, 1.0)]
+        up = segments.upwards[ends]
+        lines = segments.lines[ends]
+        x, y = np.where(up, lines[:, 0], lines[:, 2]), np.where(up, lines[:, 1], lines[:, 3])
+        back = y + np.where(up, 6.0, -6.0)
+        wings = [np.stack([x + side, back, x, y], axis=1) for side in (-3.5, 3.5)]
         self._draw(painter, np.concatenate(wings), QPen(colour(self.shown.theme.elementwise.fill), 1.5))
 
 
@@ -126,6 +130,7 @@ class NodesItem(_Item):
         self._marked = (sides != Side.BOTH) & (sides > 0)
         self._changed = shown.outline.changed[picture.items]
         self._composition = _Composition(shown.outline)
+        self._elided: dict[tuple[int, bool], str] = {}
 
     def exposed(self, rect: QRectF) -> Ints:
         """Positions of the nodes and frames that touch a rectangle."""
@@ -219,12 +224,15 @@ class NodesItem(_Item):
         role = self.shown.colouring.swatches[int(self._colour[node])].role
         indent = 5 * GRID if self._groups[node] else 2 * GRID
         room = float(picture.width[node]) - indent - 2 * GRID
-        text = (outline.details if second else outline.names)[item]
-        mode = Qt.TextElideMode.ElideRight if second else Qt.TextElideMode.ElideMiddle
+        text = self._elided.get((node, second))
+        if text is None:
+            mode = Qt.TextElideMode.ElideRight if second else Qt.TextElideMode.ElideMiddle
+            text = metrics.elidedText((outline.details if second else outline.names)[item], mode, int(room))
+            self._elided[node, second] = text
         top = float(picture.top[node]) + (19 if second else 3)
         painter.setPen(colour(role.label))
         box = QRectF(float(picture.left[node]) + indent, top, room, 17)
-        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, metrics.elidedText(text, mode, int(room)))
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_openers(self, painter: QPainter, groups: Ints, picture: Picture, outline: Outline) -> None:
         """A plus where a node can be opened."""
