@@ -23,8 +23,8 @@ from engine.quantities import gain_text, microseconds, time_text
 from engine.session.plan import Plan
 from engine.session.production import LEFT_TO_THE_COMPILER, PIN_BUDGET, Produced, Production, produce
 
-PASSES = "decompose"
-"""Without a plan: the compiler makes permutes asynchronous and fuses by itself."""
+DEFAULT_PLAN = Plan("decompose", "bottom-up", PIN_BUDGET)
+"""The compiler makes permutes asynchronous and fuses by itself."""
 
 
 def run(arguments: Namespace) -> int:
@@ -48,14 +48,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _plan(arguments: Namespace) -> Plan:
-    named = loading.plan(arguments)
-    if named is None:
-        return Plan(PASSES, "bottom-up", loading.budget(arguments) or PIN_BUDGET, loading.memory_cap(arguments))
-    if arguments.passes is None:
-        named = Plan(PASSES, named.scheduler, named.budget, named.memory_cap)
-    if named.budget is None:
-        named = Plan(named.passes, named.scheduler, PIN_BUDGET, named.memory_cap)
-    return named
+    """The plan that was named; what of it was not is as in DEFAULT_PLAN."""
+    return Plan(
+        DEFAULT_PLAN.passes if arguments.passes is None else arguments.passes,
+        arguments.scheduler or DEFAULT_PLAN.scheduler,
+        loading.budget(arguments) or DEFAULT_PLAN.budget,
+        loading.memory_cap(arguments),
+    )
 
 
 def _show(production: Production, found: Sequence[Produced]) -> None:

@@ -1,0 +1,84 @@
+"""`lapstrake compile`, with a compiler that is not there, and with what one once predicted in its place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli import compile_command
+from app.cli.main import BAD_ANSWER, BAD_USAGE, DONE, main
+from engine.control import QUIET, Control
+from engine.execute.compiling import Compiled
+from engine.session.plan import Plan
+from engine.session.production import Produced, Production
+
+ROOT = Path(__file__).parents[3]
+MODULE = ROOT / "tests" / "data" / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
+SCHEDULE = ROOT / "tests" / "data" / "tpu-compiler" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
+COMMAND = ["compile", str(MODULE), "--target", "tpu:v4:2x2x2", "--quiet"]
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """Plans that a compiler was asked for; its answer is a schedule from a file."""
+    asked: list[Plan] = []
+
+    def predict(production: Production, plan: Plan, *, control: Control = QUIET) -> tuple[list[Produced], list[str]]:
+        asked.append(plan)
+        text = gzip.decompress(SCHEDULE.read_bytes()).decode()
+        made = Compiled(production.target, "HloModule optimised", text, 1.5, {"libtpu": "0.0.51"})
+        return [production.judged(made, "TPU compiler, default")], ["ours: no hook"]
+
+    monkeypatch.setattr(compile_command, "produce", predict)
+    return asked
+
+
+def test_a_table_of_variants(plans: list[Plan], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main([*COMMAND, "-o", str(tmp_path / "made")]) == DONE
+    out = capsys.readouterr().out
+    assert "TPU compiler, default" in out
+    assert "libtpu 0.0.51" in out
+    assert "no time here was measured" in out
+    assert plans == [compile_command.DEFAULT_PLAN]
+    made = tmp_path / "made"
+    assert sorted(f.name for f in made.iterdir()) == ["TPU-compiler-default.hlo", "TPU-compiler-default.schedule.txt"]
+    assert (made / "TPU-compiler-default.hlo").read_text() == "HloModule optimised"
+
+
+def test_json(plans: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMAND, "--json", "--scheduler", "improve", "--budget", "3"]) == DONE
+    report = json.loads(capsys.readouterr().out)
+    assert report["schema"] == 1
+    assert report["compiler"]["target"] == "tpu:v4:2x2x2"
+    assert report["compiler"]["missing"] == ["ours: no hook"]
+    (variant,) = report["compiler"]["variants"]
+    assert variant["cycles"] > variant["waiting_cycles"] >= 0
+    assert variant["cycles_per_microsecond"] == 1050
+    assert variant["counts"] == (variant["permutes_each_way"] <= 1)
+    assert report["variants"][0]["source"] == "compiler"
+    assert (plans[0].passes, plans[0].scheduler, str(plans[0].budget)) == ("decompose", "improve", "3")
+
+
+def test_nothing_predicted_is_a_bad_answer(
+    plans: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compile_command, "produce", lambda *_, **__: ([], ["nothing asynchronous"]))
+    assert main(COMMAND) == BAD_ANSWER
+    assert "predicted no schedule" in capsys.readouterr().out
+    assert not plans
+
+
+def test_a_missing_compiler_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(COMMAND) == BAD_USAGE
+    assert "pip install 'lapstrake[tpu]'" in capsys.readouterr().err
+
+
+def test_a_target_of_another_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMAND[:2], "--target", "tpu:v4:2x2x1", "--quiet"]) == BAD_USAGE
+    assert "8 devices" in capsys.readouterr().err
