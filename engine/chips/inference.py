@@ -16,8 +16,9 @@ from engine.errors import UnsupportedError, UsageError
 from engine.ir.graph import Ints
 from engine.ir.groups import device_groups
 from engine.ir.module import Module
+from engine.ir.opcodes import COLLECTIVES
 
-_GROUPED = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-broadcast")
+_GROUPED = tuple(sorted(COLLECTIVES - {"collective-permute"}))
 
 
 def machine_for(module: Module, chip: Chip, topology: str | None = None, mesh: str | None = None) -> Machine:

@@ -10,8 +10,6 @@ from engine.chips.chip import Chip
 from engine.chips.topology import Floats, Link, Load, Topology
 from engine.ir.graph import Ints
 
-__all__ = ["Chip", "Machine"]
-
 
 @dataclass(frozen=True, eq=False)
 class Machine:

@@ -12,20 +12,11 @@ from typing import ClassVar, Literal
 from engine.hlo.hlo_pb2 import U32, HloComputationProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
+from engine.ir.graphs import SEQUENTIAL
 from engine.ir.module import Module
+from engine.ir.opcodes import COLLECTIVES
 from engine.passes.passes import Context, Result
 
-COLLECTIVES = frozenset(
-    {
-        "all-gather",
-        "all-reduce",
-        "all-to-all",
-        "collective-broadcast",
-        "collective-permute",
-        "ragged-all-to-all",
-        "reduce-scatter",
-    }
-)
 _LEGACY = frozenset({"all-gather", "all-reduce", "collective-permute"})
 """Those with start and done opcodes of their own; the others only come wrapped in a generic start."""
 
@@ -66,7 +57,7 @@ def _executed(module: Module) -> Iterator[HloComputationProto]:
     """Computations that run as sequences: not fusions, reducers, or what an asynchronous operation wraps already."""
     inside: set[int] = set()
     for instruction in module.instructions.values():
-        if instruction.opcode not in ("while", "call", "conditional"):
+        if instruction.opcode not in SEQUENTIAL:
             inside.update(instruction.called_computation_ids)
     return (c for c in module.proto.computations if c.id not in inside)
 

@@ -6,14 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir.opcodes import COLLECTIVES
 from engine.passes.decompose.flow import Flow
 
-COLLECTIVES = frozenset(
-    {
-        "all-gather", "all-reduce", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-broadcast",
-        "collective-permute",
-    }
-)  # fmt: skip
 _STARTS = frozenset(f"{opcode}-start" for opcode in COLLECTIVES)
 
 

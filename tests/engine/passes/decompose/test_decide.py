@@ -12,7 +12,7 @@ import pytest
 from engine.errors import UsageError
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
-from engine.passes.decompose.collectives import COLLECTIVES
+from engine.ir.opcodes import COLLECTIVES
 from engine.passes.decompose.decompose import Decompose
 from engine.passes.decompose.planning import Planned
 from engine.passes.decompose.proposals import collectives_of_site, einsums_of_site

@@ -1,0 +1,16 @@
+"""Opcodes that several parts of the engine treat alike."""
+
+from __future__ import annotations
+
+COLLECTIVES = frozenset(
+    {
+        "all-gather",
+        "all-reduce",
+        "all-to-all",
+        "collective-broadcast",
+        "collective-permute",
+        "ragged-all-to-all",
+        "reduce-scatter",
+    }
+)
+"""Exchanges between devices in their blocking form; the asynchronous ones end in ``-start`` and ``-done``."""
