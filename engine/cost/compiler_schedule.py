@@ -10,8 +10,7 @@ import numpy as np
 from engine.chips.topology import Floats
 from engine.cost.text_format import TextMessage, unquoted
 from engine.errors import InputError
-
-PICOSECONDS_PER_MICROSECOND = 1_000_000
+from engine.quantities import PICOSECONDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class ScheduledComputation:
 
     def picoseconds(self) -> tuple[int, ...]:
         """How long each instruction takes on the compute stream; for a done without what it waits."""
-        scale = PICOSECONDS_PER_MICROSECOND / self.cycles_per_microsecond
+        scale = PICOSECONDS["µs"] / self.cycles_per_microsecond
         return tuple(round(float(cycles) * scale) for cycles in self.end - self.start)
 
 

@@ -7,7 +7,7 @@ import gzip
 import re
 import tomllib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -20,11 +20,12 @@ from engine.cost.costs import Origin
 from engine.cost.estimates import estimated_cycles
 from engine.cost.text_format import TextMessage, unquoted
 from engine.errors import InputError, Place
+from engine.ir.graphs import SEQUENTIAL
 from engine.ir.module import Module
 from engine.profile.measured import measured_times
 from engine.profile.xspace_pb2 import ProfiledInstructions, XSpace
+from engine.quantities import PICOSECONDS
 
-PICOSECONDS_PER_MICROSECOND = 1_000_000
 _PGLE = re.compile(r"(?:\s|#[^\n]*\n)*(?:costs|latencies)\s*:?\s*[{<]")
 
 
@@ -91,7 +92,7 @@ def compiler_estimates(module: Module, chip: Chip) -> ImportedCosts | None:
     """
     if chip.family != "tpu":
         return None
-    scale = PICOSECONDS_PER_MICROSECOND * 1e6 / chip.units.clock
+    scale = PICOSECONDS["s"] / chip.units.clock
     times = {
         name: round(cycles * scale)
         for name, instruction in module.by_name.items()
@@ -109,7 +110,7 @@ def schedule_costs(schedule: CompilerSchedule, source: str) -> ImportedCosts:
         name: time
         for computation in schedule.computations
         for name, opcode, time in zip(computation.names, computation.opcodes, computation.picoseconds(), strict=True)
-        if opcode not in ("while", "call", "conditional")
+        if opcode not in SEQUENTIAL
     }
     return ImportedCosts(source, Origin.COMPILER, times, on_stream=True, schedule=schedule)
 
@@ -163,7 +164,7 @@ def _csv(text: str, path: str) -> Mapping[str, int]:
     found: dict[str, float] = {}
     lines = text.splitlines()
     reader = csv.reader(lines)
-    for row in reader:
+    for row in _rows(reader, path):
         if not "".join(row).strip() or row[0].lstrip().startswith("#"):
             continue
         place = Place(path, reader.line_num, 1, lines[reader.line_num - 1])
@@ -177,6 +178,14 @@ def _csv(text: str, path: str) -> Mapping[str, int]:
     if not found:
         raise InputError(f"{path}: a table of name,microseconds was expected, but it holds no line of that kind")
     return _microseconds(found, path)
+
+
+def _rows(reader: Iterable[list[str]], path: str) -> Iterator[list[str]]:
+    """The rows of a table; what `csv` cannot read (a field of more than 128 KiB) is an InputError."""
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InputError(f"{path}: a table of name,microseconds was expected, but: {error}") from None
 
 
 def _toml(text: str, path: str) -> ImportedCosts:
@@ -224,4 +233,4 @@ def _microseconds(times: Mapping[str, float], path: str) -> Mapping[str, int]:
     for name, time in times.items():
         if not isfinite(time) or time < 0:
             raise InputError(f"{path}: {name}: a time that is not negative was expected, but {time:g} µs came")
-    return {name: round(time * PICOSECONDS_PER_MICROSECOND) for name, time in times.items()}
+    return {name: round(time * PICOSECONDS["µs"]) for name, time in times.items()}

@@ -169,7 +169,7 @@ class Pricing:
     def _local(self, instruction: HloInstructionProto, base: str) -> tuple[Transfer, int]:
         """A copy between memories of one device, or another asynchronous computation, beside the compute stream."""
         if base in ("copy", "slice", "dynamic-slice", "dynamic-update-slice"):
-            operand = self._instructions[instruction.operand_ids[-1 if "update" in base else 0]].shape
+            operand = self._instructions[instruction.operand_ids[1 if "update" in base else 0]].shape
             done = [s for s in instruction.shape.tuple_shapes if shapes.is_array(s)][:1] or [operand]
             moved = min(shapes.byte_count(operand), shapes.byte_count(done[0]))
             spaces = [shapes.memory_space(shape) for shape in (operand, done[0])]

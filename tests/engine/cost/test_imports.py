@@ -138,6 +138,7 @@ def test_branch_weights(tmp_path: Path) -> None:
         ("t.csv", "a,-1\n", "not negative"),
         ("t.csv", "# nothing\n", "no line of that kind"),
         ("t.csv", "  \n", "the file is empty"),
+        ("t.csv", f"{'a' * 200_000},1\n", "t.csv: a table of name,microseconds was expected, but: field larger"),
         ("t.toml", "a = 'x'", "a: microseconds were expected, but 'x'"),
         ("t.toml", "a = true", "microseconds were expected"),
         ("t.toml", "a = ", "TOML"),

@@ -237,6 +237,33 @@ ENTRY main {
     assert row(found, "s")["transfer"] == pytest.approx((4 << 20) / found.machine.chip.host_bandwidth * 1e12, rel=1e-6)
 
 
+def test_asynchronous_updates_of_the_hosts_memory_move_the_update() -> None:
+    module = read_here(
+        b"""HloModule m, is_scheduled=true
+
+wrapped {
+  p = f32[4,1048576]{1,0:S(5)} parameter(0)
+  u = f32[1,1048576]{1,0} parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  ROOT r = f32[4,1048576]{1,0:S(5)} dynamic-update-slice(p, u, i, j)
+}
+
+ENTRY main {
+  x = f32[4,1048576]{1,0:S(5)} parameter(0)
+  y = f32[1,1048576]{1,0} parameter(1)
+  k = s32[] parameter(2)
+  s = ((f32[4,1048576]{1,0:S(5)}, f32[1,1048576]{1,0}, s32[], s32[]), f32[4,1048576]{1,0:S(5)}, u32[])
+    async-start(x, y, k, k), calls=wrapped
+  ROOT d = f32[4,1048576]{1,0:S(5)} async-done(s), calls=wrapped
+}
+"""
+    )
+    found = program(module)
+    assert row(found, "s")["kind"] == Kind.COPY
+    assert row(found, "s")["transfer"] == pytest.approx((4 << 20) / found.machine.chip.host_bandwidth * 1e12, rel=1e-6)
+
+
 def test_generic_asynchronous_collectives_are_priced_as_what_they_wrap() -> None:
     module = read_here(
         b"""HloModule m, num_partitions=8
