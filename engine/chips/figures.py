@@ -29,6 +29,12 @@ class Figures:
             raise InputError(f"{self.where}{key}: a number above 0 was expected, but 0 came")
         return value
 
+    def whole(self, key: str, default: int | None = None, *, least: int = 1) -> int:
+        value = self.number(key, default)
+        if value != int(value) or value < least:
+            raise InputError(f"{self.where}{key}: a whole number from {least} on was expected, but {value:g} came")
+        return int(value)
+
     def text(self, key: str, default: str | None = None) -> str:
         value = self._get(key, default)
         if not isinstance(value, str):

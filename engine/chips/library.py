@@ -48,7 +48,7 @@ def _chip(name: str, text: str, path: str) -> Chip:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: a chip's TOML file was expected: {error}") from error
     top = Figures(values, f"{path}: ")
-    share = int(top.positive("devices_per_chip", 1))
+    share = top.whole("devices_per_chip", 1)
     peaks, hbm, flight = top.table("peak_tflops"), top.table("hbm"), top.table("in_flight", needed=False)
     uncertain, host = top.table("uncertain", needed=False), top.table("host", needed=False)
     chip = Chip(
@@ -84,7 +84,7 @@ def _one_of(value: str, choices: tuple[str, ...], where: str) -> str:
 
 
 def _budget(table: Figures) -> Budget:
-    limits = {key: int(table.positive(key)) for key in table if key == "total" or key in KIND_NAMES}
+    limits = {key: table.whole(key) for key in table if key == "total" or key in KIND_NAMES}
     table.finish()
     total = limits.pop("total", None)
     return Budget(total, tuple(sorted((KIND_NAMES[key], limit) for key, limit in limits.items())))
@@ -96,7 +96,7 @@ def _rate(table: Figures, prefix: str = "") -> Rate:
 
 
 def _torus(table: Figures, path: str) -> TorusLinks:
-    dimensions = int(table.positive("dimensions"))
+    dimensions = table.whole("dimensions")
     found = TorusLinks(
         dimensions=dimensions,
         largest=table.integers("largest", dimensions),
@@ -111,13 +111,13 @@ def _torus(table: Figures, path: str) -> TorusLinks:
 
 def _domain(table: Figures) -> DomainLinks:
     found = DomainLinks(
-        domain=int(table.positive("devices")),
+        domain=table.whole("devices"),
         link=_rate(table),
         network=_rate(table, "network_"),
         link_latency=round(table.number("step_nanoseconds") * 1e3),
         network_latency=round(table.number("network_step_nanoseconds") * 1e3),
         launch=round(table.number("launch_nanoseconds") * 1e3),
-        half_bytes=int(table.number("half_bytes", 0)),
+        half_bytes=table.whole("half_bytes", 0, least=0),
     )
     table.finish()
     return found
@@ -129,8 +129,8 @@ def _units(table: Figures, share: int) -> Units:
     found = Units(
         clock=table.positive("clock_megahertz") * 1e6,
         tile=(rows, columns, depth),
-        fill=int(table.number("fill_rows", 0)),
-        parallel=int(table.positive("parallel", 1)),
+        fill=table.whole("fill_rows", 0, least=0),
+        parallel=table.whole("parallel", 1),
         matmul_efficiency=table.positive("matmul_efficiency"),
         loop=table.positive("loop_gigaelements", _UNLIMITED) * 1e9 / share,
         ports=table.positive("port_gigaelements", _UNLIMITED) * 1e9 / share,

@@ -119,7 +119,7 @@ def read_links(path: str, devices: int) -> LinkList:
 
 
 def _wires(figures: Figures, devices: int, classes: dict[str, float]) -> list[Wire]:
-    source, target = int(figures.number("from")), int(figures.number("to"))
+    source, target = figures.whole("from", least=0), figures.whole("to", least=0)
     if not (source < devices and target < devices) or source == target:
         raise UsageError(
             f"{figures.where}two of devices 0..{devices - 1} were expected, but {source} and {target} came"

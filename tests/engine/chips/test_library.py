@@ -103,6 +103,12 @@ def test_a_users_chip(tmp_path: Path) -> None:
     [
         ("bf16 = 100", "bf16 = -1", r"peak_tflops\.bf16: a number that is not negative"),
         ("bf16 = 100", "bf16 = 0", r"peak_tflops\.bf16: a number above 0"),
+        (
+            "dimensions = 2",
+            "dimensions = 0.5",
+            r"torus\.dimensions: a whole number .* but 0\.5 came",
+        ),
+        ('family = "tpu"', 'family = "tpu"\ndevices_per_chip = 1.5', "devices_per_chip: a whole number"),
         ("bf16 = 100", "f32 = 100", r"peak_tflops\.bf16 is missing"),
         ("gigabytes = 16", "gigabytes = 'x'", r"hbm\.gigabytes: a number"),
         ("gigabytes = 16", "gigabyte = 16", r"hbm\.gigabytes is missing"),
