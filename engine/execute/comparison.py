@@ -68,9 +68,9 @@ def compare_in_worker(
                 if key not in worst or output.error > worst[key].error:
                     worst[key] = output
     if original.elided:
-        notes.append(
-            f"{len(original.elided)} constants were left out of the text: both modules ran with the same made-up ones."
-        )
+        elided = len(original.elided)
+        left = "1 constant was" if elided == 1 else f"{elided} constants were"
+        notes.append(f"{left} left out of the text: both modules ran with made-up values, the same for both.")
     return Verification(
         tuple(worst.values()),
         "original" if references is None else "float64",

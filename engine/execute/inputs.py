@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod, sqrt
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.npyio import NpzFile
 
 from engine.errors import InputError, UnsupportedError
 from engine.execute.tracing import Leaf, Uses
@@ -76,10 +79,11 @@ def load_inputs(path: str, proto: HloModuleProto, header: Header) -> Inputs:
     entry = next(c for c in proto.computations if c.id == proto.entry_computation_id)
     names = {i.parameter_number: i.name for i in entry.instructions if i.opcode == "parameter"}
     try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
+        with Path(path).open("rb") as opened, NpzFile(opened, allow_pickle=False) as file:
+            held = {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path}: expected an .npz file of arrays: {error}") from None
+    arrays = {name: array for name, array in held.items() if isinstance(array, np.ndarray)}
     loaded = []
     for leaf, shape, _ in leaves_of(proto):
         number = ".".join(map(str, (leaf.number, *leaf.path)))

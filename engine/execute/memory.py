@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.errors import UnsupportedError
 from engine.ir import shapes
 from engine.ir.module import Module
+from engine.quantities import bytes_text
 
 RESERVED = 0.1
 """Share of the available memory that is left to everybody else."""
@@ -22,8 +23,8 @@ def check_fits(name: str, needed: int, devices: int, available: int | None = Non
     if available is None or needed <= available * (1 - RESERVED):
         return
     raise UnsupportedError(
-        f"{name} needs {readable(needed)} on {devices} CPU devices together, but this machine has "
-        f"{readable(available)} available. All devices of the module have to run, so fewer would not help: take a "
+        f"{name} needs {bytes_text(needed)} on {devices} CPU devices together, but this machine has "
+        f"{bytes_text(available)} available. All devices of the module have to run, so fewer would not help: take a "
         "smaller version of the module (shorter batch, fewer layers, narrower model), or a machine with more memory"
     )
 
@@ -46,16 +47,6 @@ def available_bytes() -> int | None:
     """Memory that can be had without swapping, limits of the container included; None where it cannot be told."""
     found = [b for b in (_system_bytes(), _container_bytes()) if b is not None]
     return min(found, default=None)
-
-
-def readable(count: int) -> str:
-    """``3.2 GiB``."""
-    size = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{count} bytes" if unit == "bytes" else f"{size:,.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
 
 
 def _system_bytes() -> int | None:

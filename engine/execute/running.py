@@ -129,8 +129,8 @@ def check_groups(asked: HloModuleProto, compiled: HloModuleProto) -> None:
         strange = groups - allowed.get(kind, set())
         if strange and allowed.get(kind):
             raise WorkerError(
-                f"XLA changed the replica groups of an {kind} while converting it, to {min(strange)}: its results "
-                "would be wrong. Please report this with the module"
+                f"XLA changed the replica groups of a collective ({kind}) while converting it, to {min(strange)}: its "
+                "results would be wrong. Please report this with the module"
             )
 
 

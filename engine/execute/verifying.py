@@ -198,7 +198,7 @@ def explain_death(error: worker.Died | worker.TimedOut, module: Module, deadline
             f"running {module.name} did not end within {deadline:g} s: an endless loop, or too slow for this machine"
         )
     if "Termination timeout" in error.said or "stuck" in error.said.lower():
-        return WorkerError(f"deadlock: devices wait for each other in a collective for ever ({error.said})")
+        return WorkerError(f"deadlock: devices wait for each other in a collective forever ({error.said})")
     return error
 
 

@@ -378,7 +378,8 @@ class _Planner:
         sliced = sum(x.scatter is not None for x in self._examined)
         if not elided or not sliced:
             return ()
+        left = "1 constant is" if elided == 1 else f"{elided} constants are"
         return (
-            f"{elided} constants are left out in the text; where a slice's start is looked up in one of them, each"
-            " position of a group is taken to keep its own block.",
+            f"{left} left out in the text; where a slice's start is looked up in one of them, each position of a group"
+            " is taken to keep its own block.",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from engine.control import Cancelled, Control
 from engine.errors import InputError, UnsupportedError, UsageError, WorkerError
 from engine.execute.environment import environment
-from engine.execute.memory import available_bytes, check_fits, readable
+from engine.execute.inputs import load_inputs
+from engine.execute.memory import available_bytes, check_fits
 from engine.execute.verifying import verify
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
@@ -180,7 +182,7 @@ def test_programs_that_are_never_finite_are_compared_by_place() -> None:
 
 def test_elided_constants_are_said() -> None:
     text = program("  ROOT c = s32[12] constant({...})")
-    assert "1 constants were left out" in verify(module(text), module(text), deadline=60.0).notes[0]
+    assert "1 constant was left out" in verify(module(text), module(text), deadline=60.0).notes[0]
 
 
 def test_inputs_from_a_file(tmp_path: Path) -> None:
@@ -199,9 +201,17 @@ def test_inputs_from_a_file(tmp_path: Path) -> None:
     np.savez(file, x=x, w=np.ones(3))
     with pytest.raises(InputError, match=r"w: expected the shape \[8, 6\] or \[4, 8, 6\], found \[3\]"):
         verify(module(GATHERED), module(GATHERED), inputs=str(file), deadline=60.0)
-    file.write_text("no arrays")
-    with pytest.raises(InputError, match=r"expected an \.npz file"):
-        verify(module(GATHERED), module(GATHERED), inputs=str(file), deadline=60.0)
+    for wrong in (b"no arrays", b"", b"PK\x03\x04 a broken archive", file.read_bytes()[:-40], _npy()):
+        file.write_bytes(wrong)
+        with pytest.raises(InputError, match=r"expected an \.npz file"):
+            load_inputs(str(file), module(GATHERED).proto, module(GATHERED).header)
+
+
+def _npy() -> bytes:
+    """One array, not an archive of them."""
+    file = io.BytesIO()
+    np.save(file, np.ones(3))
+    return file.getvalue()
 
 
 def test_a_deadlock_is_called_one() -> None:
@@ -253,9 +263,8 @@ def test_too_large_is_refused_with_the_bytes_before_anything_starts() -> None:
 
 def test_memory_is_counted_with_a_reserve() -> None:
     check_fits("m", 900, 2, available=1000)
-    with pytest.raises(UnsupportedError, match=r"needs 901 bytes on 2 CPU devices together, .* has 1000 bytes"):
+    with pytest.raises(UnsupportedError, match=r"needs 901 B on 2 CPU devices together, .* has 1000 B"):
         check_fits("m", 901, 2, available=1000)
-    assert readable(5 * 2**30) == "5.0 GiB"
     available = available_bytes()
     assert available is None or available > 2**20
 
