@@ -16,8 +16,8 @@ def unfuse(module: Module, names: Sequence[str]) -> Module:
     for name in names:
         fusion = module.by_name.get(name)
         if fusion is None or fusion.opcode != "fusion":
-            came = "no such instruction" if fusion is None else f"a {fusion.opcode}"
-            raise UsageError(f"fuse{{unfuse}}: the name of a fusion was expected, but '{name}' is {came}")
+            came = f"'{name}' names no instruction" if fusion is None else f"the opcode of '{name}' is {fusion.opcode}"
+            raise UsageError(f"fuse{{unfuse}}: the name of a fusion was expected, but {came}")
         _inline(editor, editor.instruction(fusion.id))
     return editor.finish()
 

@@ -95,7 +95,8 @@ def test_alternatives_replay_as_options() -> None:
     [
         (Fuse(together=("sum",)), "takes READER:EINSUM, but 'sum' came"),
         (Fuse(apart=("nothing",)), "no instruction 'nothing'"),
-        (Fuse(unfuse=("sum",)), "the name of a fusion was expected, but 'sum' is a add"),
+        (Fuse(unfuse=("sum",)), "the name of a fusion was expected, but the opcode of 'sum' is add"),
+        (Fuse(unfuse=("nothing",)), "but 'nothing' names no instruction"),
     ],
 )
 def test_wrong_names_are_refused(fuse: Fuse, said: str) -> None:
