@@ -49,24 +49,29 @@ def values_of(outline: Outline, variant: Variant, figure: Figure) -> Floats:
     if figure == Figure.DECISION:
         return _decisions(outline, variant)
     ids, values = _BY_FIGURE[figure](variant)
-    leaves = np.full(len(outline), np.nan)
-    order = np.argsort(ids, kind="stable")
-    at = np.searchsorted(ids[order], outline.instruction)
-    known = at < len(ids)
-    known[known] = ids[order][at[known]] == outline.instruction[known]
-    leaves[known] = values[order][at[known]]
+    leaves = _on_leaves(outline, ids, values)
     return _gathered(outline, leaves, least=figure == Figure.SLACK)
+
+
+def _on_leaves(outline: Outline, ids: Ints, values: Floats) -> Floats:
+    """Values by instruction id as values of items."""
+    leaves = np.full(len(outline), np.nan)
+    if len(ids):
+        order = np.argsort(ids, kind="stable")
+        at = np.minimum(np.searchsorted(ids[order], outline.instruction), len(ids) - 1)
+        known = ids[order][at] == outline.instruction
+        leaves[known] = values[order][at[known]]
+    return leaves
 
 
 def _gathered(outline: Outline, leaves: Floats, *, least: bool) -> Floats:
     """Values of groups from those of the leaves in them."""
     there = ~np.isnan(leaves)
     if least:
-        least_of = np.where(there, leaves, np.inf).tolist()
-        parents = outline.parent.tolist()
-        for item in range(len(outline) - 1, 0, -1):
-            least_of[parents[item]] = min(least_of[parents[item]], least_of[item])
-        found = np.array(least_of)
+        found = np.where(there, leaves, np.inf)
+        for level in range(int(outline.depth.max()), 0, -1):
+            items = np.flatnonzero(outline.depth == level)
+            np.minimum.at(found, outline.parent[items], found[items])
         return np.where(np.isinf(found), np.nan, found)
     sums = np.concatenate([[0.0], np.cumsum(np.where(there, leaves, 0.0))])
     counts = np.concatenate([[0], np.cumsum(there)])
@@ -81,15 +86,17 @@ def _decisions(outline: Outline, variant: Variant) -> Floats:
     for candidate in variant.candidates:
         if candidate.chosen:
             verdict.update(dict.fromkeys(candidate.einsums, 0))
-    values = np.full(len(outline), np.nan)
-    for item, instruction in enumerate(outline.instruction.tolist()):
-        if instruction < 0:
-            continue
-        found = [verdict[o] for o in (instruction, *module.origins.get(instruction, ())) if o in verdict]
+    told = {i: float(number) for i, number in verdict.items()}
+    made = module.origins
+    for instruction, origins in made.items():
+        found = [verdict[origin] for origin in origins if origin in verdict]
         if found:
-            values[item] = min(found)
-        elif instruction in module.origins and outline.details[item].startswith("fusion"):
-            values[item] = 2
+            told[instruction] = float(min(found))
+    ids = np.fromiter(told, np.int64, len(told))
+    values = _on_leaves(outline, ids, np.fromiter(told.values(), np.float64, len(told)))
+    fusions = np.array([detail.startswith("fusion") for detail in outline.details], np.bool_)
+    fused = fusions & np.isin(outline.instruction, np.fromiter(made, np.int64, len(made)))
+    values[fused & np.isnan(values)] = DECISIONS.index(Decision.FUSED)
     return _gathered(outline, values, least=True)
 
 

@@ -15,7 +15,7 @@ from engine.errors import UsageError
 from engine.ir.graph import Ints
 from engine.layout.around import Part, neighbourhood, part_of, paths_between
 from engine.layout.figures import Figure, Floats, values_of
-from engine.layout.outline import Outline, Side
+from engine.layout.outline import Kind, Outline, Side
 from engine.layout.picture import MOST, Picture, Skeleton, arrange, skeleton_of
 from engine.quantities import bytes_text, time_text
 from engine.session import edits
@@ -78,6 +78,7 @@ class GraphPane(QWidget):
         self._search = ""
         self._selecting = False
         self._reveal_later = False
+        self._carried: tuple[Key, QPointF] | None = None
         self._colouring: Colouring | None = None
         self._bookmarks: dict[int, Bookmark] = {}
         self.camera = Camera(self)
@@ -239,6 +240,7 @@ class GraphPane(QWidget):
 
     def _take(self, outline: Outline) -> None:
         """Another outline: open what was open, or the first few groups."""
+        self._carried = self._middle()
         self.whole = self.outline = outline
         self._part = None
         kept = items_of(outline, self._kept_open)
@@ -290,23 +292,43 @@ class GraphPane(QWidget):
 
     def _place(self, outline: Outline, picture: Picture) -> None:
         old, self.picture = self.picture, picture
-        where = self._corner(old, self._anchor), self._corner(picture, self._anchor)
+        was, now = _head(old, self._anchor), _head(picture, self._anchor)
+        carried, self._carried = self._carried, None
+        if carried is not None:
+            was, now = carried[1], _head(picture, self._item_with(carried[0]))
         self._recolour()
-        if self._fitting:
+        if was is not None and now is not None and not self._fitting:
+            self.camera.look_at(self.camera.centre + now - was)
+        if self._fitting or not self._anything_seen(picture):
             self._fitting = False
             self.fit_first()
-        elif where[0] is not None and where[1] is not None:
-            self.camera.look_at(self.camera.centre + where[1] - where[0])
         later, self._reveal_later = self._reveal_later, False
         self._say_counts()
         self._show_selection(reveal=later)
 
-    @staticmethod
-    def _corner(picture: Picture | None, item: int | None) -> QPointF | None:
-        position = picture.position(item) if picture is not None and item is not None else None
-        if picture is None or position is None:
+    def _middle(self) -> tuple[Key, QPointF] | None:
+        """The node nearest to the middle of the view, to be found again in another picture."""
+        outline, picture = self.outline, self.picture
+        if outline is None or picture is None or picture.items[-1] >= len(outline):
             return None
-        return QPointF(float(picture.left[position]), float(picture.top[position]))
+        x, y = picture.left + picture.width / 2, picture.top
+        far = np.abs(x - self.camera.centre.x()) + np.abs(y - self.camera.centre.y())
+        item = int(picture.items[np.argmin(np.where(picture.opened, np.inf, far))])
+        head = _head(picture, item)
+        return (key_of(outline, item), head) if head is not None else None
+
+    def _item_with(self, key: Key) -> int | None:
+        if self.outline is None:
+            return None
+        if key[0] == Kind.INSTRUCTION:
+            return self.outline.item_of(key[2])
+        return min(items_of(self.outline, [key]), default=None)
+
+    def _anything_seen(self, picture: Picture) -> bool:
+        area = self.after.visible_area()
+        seen = (picture.left < area.right()) & (picture.left + picture.width > area.left()) & ~picture.opened
+        seen &= (picture.top < area.bottom()) & (picture.top + picture.height > area.top())
+        return bool(seen.any())
 
     def fit_first(self) -> None:
         """All of it where it can be read then; else its top."""
@@ -698,6 +720,14 @@ class GraphPane(QWidget):
 
     def visible_area(self) -> QRectF:
         return self.after.visible_area()
+
+
+def _head(picture: Picture | None, item: int | None) -> QPointF | None:
+    """The middle of a node's upper edge, None where it is not shown."""
+    position = picture.position(item) if picture is not None and item is not None else None
+    if picture is None or position is None:
+        return None
+    return QPointF(float(picture.left[position] + picture.width[position] / 2), float(picture.top[position]))
 
 
 @lru_cache(maxsize=32)

@@ -115,11 +115,11 @@ def test_opening_keeps_the_group_where_it_is(pane: GraphPane) -> None:
     at = point(pane, "layer_3")
     box = pane.after.box(position(pane, "layer_3"))
     assert box is not None
-    corner = pane.after.mapFromScene(box.topLeft())
+    head = pane.after.mapFromScene(QPointF(box.center().x(), box.top()))
     QTest.mouseDClick(pane.after.viewport(), Qt.MouseButton.LeftButton, NONE, at)
     now = pane.after.box(position(pane, "layer_3"))
     assert now is not None
-    assert (pane.after.mapFromScene(now.topLeft()) - corner).manhattanLength() <= 2
+    assert (pane.after.mapFromScene(QPointF(now.center().x(), now.top())) - head).manhattanLength() <= 2
 
 
 def test_alt_opens_what_lies_in_it(pane: GraphPane) -> None:
@@ -294,6 +294,16 @@ def test_stepping_keeps_open_what_was_open(pane: GraphPane) -> None:
     pane.step(1)
     assert "dot.4.0" in names(pane)
     assert "dot.3.0" not in names(pane)
+
+
+def test_stepping_looks_at_the_same_node(pane: GraphPane) -> None:
+    close_all(pane)
+    pane.toggle(item(pane, "layer_4"))
+    pane.after.show_box(position(pane, "dot.4.0"), margin=100.0)
+    pane.step(-1)
+    box = pane.after.box(position(pane, "dot.4.0"))
+    assert box is not None
+    assert pane.after.visible_area().contains(box)
 
 
 @pytest.mark.parametrize("figure", list(Figure))
