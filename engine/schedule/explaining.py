@@ -11,7 +11,6 @@ from engine.errors import UsageError
 from engine.passes.candidate import Candidate
 from engine.quantities import time_text
 from engine.schedule.exposure import Cause, Exposure, Reason
-from engine.schedule.measure import positions
 from engine.schedule.problem import Decisions, Order, Problem, Schedule
 from engine.schedule.programs import problem_of
 from engine.schedule.rules import RULES
@@ -106,7 +105,7 @@ def _executed(program: Program, instruction: int) -> tuple[list[Reason], int]:
 
 def _place(problem: Problem, run: ComputationRun, order: Order, node: int) -> Reason:
     graph = problem.graph
-    position = int(positions(order.nodes)[node]) + 1
+    position = int(order.positions()[node]) + 1
     text = (
         f"{graph.names[node]} is number {position} of {len(graph)} in {graph.name}; it is reached at "
         f"{time_text(int(run.reached[node]))} and left at {time_text(int(run.end[node]))} of {time_text(run.makespan)}."
@@ -170,7 +169,7 @@ def _verdicts(program: Program, instruction: int, candidates: Sequence[Candidate
     origins = {instruction, *program.module.origins_of(instruction)}
     name = program.module.instructions[instruction].name
     return [
-        Reason(Cause.GATE, f"{c.id} was {'decomposed' if c.chosen else 'not decomposed'}: {c.reason}")
+        Reason(Cause.GATE, f"{c.id} was {'decomposed' if c.chosen else 'not decomposed'}: {c.reason}.")
         for c in candidates
         if c.collective in origins or c.id == name
     ]

@@ -300,7 +300,7 @@ def test_a_blocking_collective_and_its_verdict() -> None:
     )
     found = causes(program, scheduled(program), "g", (verdict,))
     assert "It is blocking" in found[Cause.BLOCKING]
-    assert found[Cause.GATE] == "g was not decomposed: no einsum reads the result"
+    assert found[Cause.GATE] == "g was not decomposed: no einsum reads the result."
 
 
 def test_a_name_that_is_not_there_is_refused_with_those_like_it() -> None:
