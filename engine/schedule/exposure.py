@@ -14,8 +14,8 @@ from engine.ir.module import Module
 from engine.quantities import bytes_text, time_text
 from engine.schedule.bounds import ends
 from engine.schedule.instance import START, TOTAL, UNLIMITED, Instance
-from engine.schedule.measure import in_flight, positions
-from engine.schedule.problem import Problem
+from engine.schedule.measure import in_flight
+from engine.schedule.problem import Problem, positions
 from engine.simulate.memory import live_bytes
 from engine.simulate.run import ComputationRun
 

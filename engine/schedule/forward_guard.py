@@ -10,7 +10,8 @@ import numpy as np
 
 from engine.ir.graph import Ints
 from engine.schedule.instance import DONE, START, TOTAL, UNLIMITED, Instance
-from engine.schedule.measure import in_flight, positions
+from engine.schedule.measure import in_flight
+from engine.schedule.problem import positions
 from engine.simulate.memory import live_bytes
 
 _GONE = -(1 << 60)

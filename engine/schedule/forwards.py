@@ -14,8 +14,8 @@ import numpy as np
 from engine.ir.graph import Ints
 from engine.schedule.backwards import FORWARD_PASS
 from engine.schedule.instance import DONE, START, TOTAL, Instance
-from engine.schedule.measure import makespan, peak_memory, positions
-from engine.schedule.problem import Decisions, Loads, Order
+from engine.schedule.measure import makespan, peak_memory
+from engine.schedule.problem import Decisions, Loads, Order, positions
 from engine.schedule.sharing import shared_makespan
 
 

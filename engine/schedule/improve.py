@@ -16,8 +16,8 @@ from engine.schedule.bottom_up import BottomUp
 from engine.schedule.bounds import lower_bound
 from engine.schedule.forwards import forward_order
 from engine.schedule.instance import Instance
-from engine.schedule.measure import makespan, peak_memory, positions
-from engine.schedule.problem import Decisions, Loads, Order, Problem, Scheduler
+from engine.schedule.measure import makespan, peak_memory
+from engine.schedule.problem import Decisions, Loads, Order, Problem, Scheduler, positions
 from engine.schedule.sequencing import Sequencing
 from engine.schedule.sharing import shared_makespan
 from engine.schedule.top_down import TopDown

@@ -13,7 +13,7 @@ import numpy as np
 from engine.chips.budget import Kind
 from engine.ir.graph import Ints
 from engine.schedule.instance import DONE, START, TOTAL, Instance
-from engine.schedule.problem import Problem
+from engine.schedule.problem import Problem, positions
 from engine.simulate.memory import live_bytes
 
 
@@ -78,13 +78,6 @@ def peak_memory(problem: Problem, order: Ints) -> int:
     if problem.callee_peak is not None:
         live = live + problem.callee_peak[order]
     return int(live.max(initial=0))
-
-
-def positions(order: Ints) -> Ints:
-    """The position of each node."""
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return place
 
 
 def broken_rule(problem: Problem, order: Ints) -> str | None:

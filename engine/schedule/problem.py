@@ -125,6 +125,10 @@ class Order:
     bound: int | None = None
     """A proven lower bound of the makespan in picoseconds (transfers not sharing anything), where one was found."""
 
+    def positions(self) -> Ints:
+        """The position of each node, shape [n]."""
+        return positions(self.nodes)
+
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
@@ -147,6 +151,13 @@ class Scheduler(Protocol):
     def schedule(self, problem: Problem, control: Control) -> Order:
         """Order one computation. Raises `engine.schedule.errors.Infeasible` when no order fits budget and cap."""
         ...
+
+
+def positions(order: Ints) -> Ints:
+    """The position of each node."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place
 
 
 def row_numbers(csr: Csr) -> Ints:

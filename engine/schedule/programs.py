@@ -187,8 +187,7 @@ def _shares(program: Program, budget: Budget, memory_cap: int, control: Control)
     solve(problem_of(program, entry, small.runs, budget, memory_cap), Memory(), control)
     for computation in reversed(list(program.graphs)):
         run = small.runs[computation]
-        place = np.empty(len(run.graph), np.int64)
-        place[small.orders[computation].nodes] = np.arange(len(run.graph))
+        place = small.orders[computation].positions()
         for node in callers(run.graph):
             left = caps[computation] - int(run.plan.live[place[node]])
             for callee in (int(c) for c in run.graph.called.of(node)):

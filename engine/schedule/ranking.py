@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from engine.ir.graph import Ints
 from engine.schedule.facts import Facts
+from engine.schedule.problem import positions
 from engine.schedule.rules import RULES, Dynamic, Policy, Rule
 from engine.schedule.state import State
 
@@ -59,10 +60,8 @@ class Ranking:
         scores.append(_dense(run))
         dynamic.append(-1)
         order = np.lexsort(columns[::-1])
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
         return Ranking(
-            rank=rank.tolist(),
+            rank=positions(order).tolist(),
             node_of=order.tolist(),
             scores=tuple(scores),
             columns=np.array(columns, np.int64).reshape(len(columns), len(order)),

@@ -38,9 +38,7 @@ class Curves:
         if id(run) in known:
             return known[id(run)]
         steps = own(run)
-        nodes = run.plan.order.nodes
-        place = np.empty(len(nodes), dtype=np.int64)
-        place[nodes] = np.arange(len(nodes))
+        place = run.plan.order.positions()
         parts: list[Ints] = []
         done = 0
         for node in sorted(run.calls, key=lambda node: int(place[node])):

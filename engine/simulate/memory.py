@@ -73,8 +73,7 @@ def _peak(program: Program, run: ComputationRun, *, with_owned: bool) -> Peak:
     """`with_owned` counts what the computation's caller owns."""
     plan, ids = run.plan, run.graph.ids
     buffers = program.buffers[run.computation]
-    place = np.empty(len(run.graph), dtype=np.int64)
-    place[plan.order.nodes] = np.arange(len(place))
+    place = plan.order.positions()
     most = plan.live.copy()
     for node, call in plan.calls.items():
         most[place[node]] += max(callee.extra for callee in call.runs)

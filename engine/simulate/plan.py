@@ -20,8 +20,7 @@ from engine.simulate.work import Work, work_of
 def plan_computation(program: Program, computation: int, order: Order, callees: Mapping[int, ComputationRun]) -> Plan:
     """Prepare `computation` in `order`; `callees` are the runs of the computations that it calls."""
     graph, buffers = program.graphs[computation], program.buffers[computation]
-    place = np.empty(len(graph), dtype=np.int64)
-    place[order.nodes] = np.arange(len(graph))
+    place = order.positions()
     calls = {node: _plan_call(program, graph, node, callees) for node in callers(graph)}
     work = work_of(program, computation)
     held, in_flight = _held(work, place, calls)
