@@ -80,7 +80,7 @@ def load_inputs(path: str, proto: HloModuleProto, header: Header) -> Inputs:
     names = {i.parameter_number: i.name for i in entry.instructions if i.opcode == "parameter"}
     try:
         with Path(path).open("rb") as opened, NpzFile(opened, allow_pickle=False) as file:
-            held = {name: file[name] for name in file.files}
+            held: dict[str, Any] = {name: file[name] for name in file.files}  # bytes, where it is no array
     except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path}: expected an .npz file of arrays: {error}") from None
     arrays = {name: array for name, array in held.items() if isinstance(array, np.ndarray)}
