@@ -24,7 +24,14 @@ import numpy as np
 from engine import worker
 from engine.control import Control
 from engine.errors import LapstrakeError
-from engine.execute.compiling import ASYNCHRONOUS_GATHERS, NO_OPTIONS, WITHOUT_DECOMPOSITION, Compiled, Unpartitioned
+from engine.execute.compiling import (
+    ASYNCHRONOUS_GATHERS,
+    DECOMPOSED_LATE,
+    NO_OPTIONS,
+    WITHOUT_DECOMPOSITION,
+    Compiled,
+    Unpartitioned,
+)
 from engine.execute.targets import Target, check_installed
 from engine.hlo.reading import read
 from engine.ir.module import Module
@@ -68,8 +75,16 @@ def lowered(name: str) -> Callable[[Production], Produced]:
     return compile_
 
 
+def late(production: Production) -> Produced:
+    """By its decomposition of modules that are partitioned: the program before partitioning is not here.
+
+    On the MLPs this and the default differ by less than 1 %, where the default decomposes.
+    """
+    return production.compiled("compiler, decomposing after partitioning", production.module, DECOMPOSED_LATE)
+
+
 def recorded(file: str) -> Callable[[Production], Produced]:
-    """From a schedule that the compiler wrote of the unpartitioned step, whose program is not here."""
+    """From a schedule that the compiler wrote of the same program before partitioning."""
 
     def judge(production: Production) -> Produced:
         text = gzip.decompress((DATA / "tpu-compiler" / file).read_bytes()).decode()
@@ -93,7 +108,7 @@ CASES = (
         "transformer_1d",
         "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz",
         "tpu:v4:2x2x2",
-        recorded("a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"),
+        late,
         ("decompose",),
         ("bottom-up",),
     ),

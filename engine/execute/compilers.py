@@ -62,8 +62,10 @@ def compile_in_worker(
         seconds = time.perf_counter() - begun
         schedules = sorted(Path(folder).glob("*schedule.txt"))
         schedule = schedules[0].read_text(errors="replace") if schedules else ""
+    if _pin.refused is not None:
+        raise _pin.refused
     if orders and not _pin.pinned:
-        raise WorkerError(f"the compiler for {target} did not ask for the order of {program.name}")
+        raise UnsupportedError(f"the compiler for {target} did not ask for the order of {program.name}")
     return Compiled(target, text, schedule, seconds, _versions(target.platform), dict(options), tuple(_pin.pinned))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.errors import WorkerError
+from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloComputationProto, HloModuleProto
 
 _FREE = ("parameter", "constant")
@@ -18,9 +18,11 @@ class Pin:
         """Computation name → all its instructions in the order wanted; empty to leave modules alone."""
         self.pinned: list[str] = []
         """Computations whose order was forced since `orders` was set."""
+        self.refused: UnsupportedError | None = None
+        """Why not: an error raised inside of the compiler would be its own."""
 
     def ask(self, orders: Mapping[str, Sequence[str]]) -> None:
-        self.orders, self.pinned = orders, []
+        self.orders, self.pinned, self.refused = orders, [], None
 
     def __call__(self, serialised: bytes) -> bytes | None:
         if not self.orders:
@@ -28,21 +30,26 @@ class Pin:
         proto = HloModuleProto.FromString(serialised)
         for computation in proto.computations:
             order = self.orders.get(computation.name)
-            if order is not None:
+            if order is None:
+                continue
+            try:
                 force(proto, computation, order)
-                self.pinned.append(computation.name)
+            except UnsupportedError as refusal:
+                self.refused = refusal
+                return None
+            self.pinned.append(computation.name)
         return proto.SerializeToString() if self.pinned else None
 
 
 def force(proto: HloModuleProto, computation: HloComputationProto, order: Sequence[str]) -> None:
     """Chain the instructions of one computation by control dependencies and write the order as its schedule.
 
-    Raises WorkerError where the instructions are not those of `order`.
+    Raises UnsupportedError where the instructions are not those of `order`.
     """
     known = {instruction.name: instruction for instruction in computation.instructions}
     if known.keys() != set(order):
         strange = sorted(known.keys() ^ set(order))[0]
-        raise WorkerError(
+        raise UnsupportedError(
             f"the compiler made other instructions of {computation.name} than in the run whose order is to be kept: "
             f"{strange} is only in one of them"
         )

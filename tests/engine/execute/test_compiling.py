@@ -125,8 +125,12 @@ def test_forcing_chains_instructions_in_the_order_wanted() -> None:
 
 def test_an_order_of_other_instructions_is_refused() -> None:
     proto = pinnable()
-    with pytest.raises(WorkerError, match="z is only in one of them"):
+    with pytest.raises(UnsupportedError, match="z is only in one of them"):
         force(proto, proto.computations[-1], ["p", "a", "b", "c", "z"])
+    pin = Pin()
+    pin.ask({"e": ["p", "a", "b", "c", "z"]})
+    assert pin(pinnable().SerializeToString()) is None
+    assert "z is only in one of them" in str(pin.refused)
 
 
 def test_a_pin_leaves_other_modules_alone() -> None:
