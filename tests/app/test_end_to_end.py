@@ -72,7 +72,7 @@ class Hands:
             Qt.MouseButton.NoButton,
             modifier,
             Qt.ScrollPhase.NoScrollPhase,
-            False,  # noqa: FBT003 # Qt's signature
+            False,
         )
         QApplication.sendEvent(self.view.viewport(), event)
 
