@@ -90,7 +90,7 @@ def wheel(pane: GraphPane, at: QPoint, y: int, keys: Qt.KeyboardModifier = NONE)
         Qt.MouseButton.NoButton,
         keys,
         Qt.ScrollPhase.NoScrollPhase,
-        False,  # noqa: FBT003 # Qt's signature
+        False,
     )
     QCoreApplication.sendEvent(view.viewport(), event)
 
