@@ -1,9 +1,10 @@
 """Times that others published for overlapped collectives, next to what this program predicts.
 
 ``python -m benchmarks.published`` writes each case as a small module, evaluates it as a user would, and prints the
-error. No constant of the model was fitted to these cases, but two of the GPUs' were chosen knowing them: `half_bytes`, for
-which public nccl-tests curves leave 5 to 10 MB, is the 8 MB that the NCCL rows below suggest, and `matmul_efficiency`,
-for which power-limited products leave 0.7 to 0.8, is the 0.76 that suits them. The GPU rows check the rest of the model.
+error. No constant of the model was fitted to these cases, but two of the GPUs' were chosen knowing them: `half_bytes`,
+for which public nccl-tests curves leave 5 to 10 MB, is the 8 MB that the NCCL rows below suggest, and
+`matmul_efficiency`, for which power-limited products leave 0.7 to 0.8, is the 0.76 that suits them. The GPU rows check
+the rest of the model.
 
 Sources: the scaling book's chapter on JAX (https://jax-ml.github.io/scaling-book/jax-stuff/), JAX's guide to collective
 matmuls on GPUs (https://docs.jax.dev/en/latest/pallas/gpu/collective_matmul.html), and Pope et al., "Efficiently
