@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 
 import numpy as np
-from PySide6.QtCore import QEvent, QModelIndex, QPointF, QRectF, QSignalBlocker, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPointF, QSignalBlocker, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from engine.errors import UsageError
 from engine.ir.graph import Ints
 from engine.layout.around import Part, neighbourhood, part_of, paths_between
-from engine.layout.figures import Figure, Floats, values_of
 from engine.layout.outline import Kind, Outline, Side
-from engine.layout.picture import MOST, Picture, Skeleton, arrange, skeleton_of
-from engine.quantities import bytes_text, time_text
+from engine.layout.picture import MOST, Picture, skeleton_of
 from engine.session import edits
-from engine.session.lookup import lookup
-from engine.session.matching import shown_in
 from engine.session.session import Session
-from engine.session.variant import Variant
 from views.graph.camera import Camera
-from views.graph.colouring import Colouring, by_decision, by_kind, by_scale
 from views.graph.comparison import Comparison, comparisons_of
 from views.graph.folds import Key, first_opened, items_of, key_of, with_descendants
 from views.graph.items import READABLE, Shown
+from views.graph.layouts import Layouts
 from views.graph.minimap import Minimap
+from views.graph.moves import Moves
+from views.graph.numbers import colouring_of, counts_text, figure_of, figure_text
+from views.graph.outlines import Outlines
+from views.graph.places import any_in, head_of, nearest
+from views.graph.selection import found_in, home_of, ids_in, positions_of, selected_ids
 from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
-from views.graph.view import ZOOM, GraphView
+from views.graph.view import GraphView
 from views.ports import Host, follow, in_view
 from views.theme import GRID
-from views.timeline.search import matcher
-
-_AT_ONCE = (80, 160)
-"""Nodes and edges up to which a layout is made without a job: it takes a few milliseconds."""
-_KEPT = 6
-_MOST_SELECTED = 2_000
-"""Instructions that a click on a group selects."""
-
-
-@dataclass(frozen=True)
-class Bookmark:
-    """A place to come back to."""
-
-    keys: frozenset[Key]
-    opened: frozenset[Key]
-    centre: tuple[float, float]
-    scale: float
 
 
 class GraphPane(QWidget):
@@ -68,10 +49,8 @@ class GraphPane(QWidget):
         self.opened: frozenset[int] = frozenset()
         self.picture: Picture | None = None
         self._part: Part | None = None
-        self._known: dict[Comparison, Outline | str] = {}
-        self._job = 0
-        self._layout_job = 0
-        self._layouts = 0
+        self._outlines = Outlines(host, self._outline_arrived)
+        self._layouts = Layouts(host)
         self._anchor: int | None = None
         self._fitting = True
         self._kept_open: frozenset[Key] = frozenset()
@@ -79,8 +58,7 @@ class GraphPane(QWidget):
         self._selecting = False
         self._reveal_later = False
         self._carried: tuple[Key, QPointF] | None = None
-        self._colouring: Colouring | None = None
-        self._bookmarks: dict[int, Bookmark] = {}
+        self.moves = Moves(self)
         self.camera = Camera(self)
         self.tools = Tools(host)
         self.before, self.after = GraphView(host, self.camera), GraphView(host, self.camera)
@@ -143,8 +121,8 @@ class GraphPane(QWidget):
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if "path" in changed:
-            self._known.clear()
-            self._bookmarks.clear()
+            self._outlines.clear()
+            self.moves.forget()
             self._kept_open = frozenset()
         if not in_view(self):
             return
@@ -160,8 +138,6 @@ class GraphPane(QWidget):
         self.tools.set_choices([c.title for c in choices], choices.index(wanted) if wanted is not None else -1)
         if wanted is None:
             self._leave(self._why_nothing())
-        elif wanted == self.comparison and self._job:
-            return  # on its way
         elif wanted != self.comparison or self.whole is None:
             self.comparison = wanted
             self._ask(wanted)
@@ -202,41 +178,28 @@ class GraphPane(QWidget):
 
     def _link(self, where: str) -> None:
         if where == "cancel":
-            self._host.cancel(self._job)
+            self._outlines.cancel()
         elif where == "again" and self.comparison is not None:
-            self._known.pop(self.comparison, None)
+            self._outlines.forget(self.comparison)
             self._ask(self.comparison)
         else:
             self._host.perform(where)
 
     def _ask(self, wanted: Comparison) -> None:
-        if wanted not in self._known:
-            if self._job:
-                self._host.cancel(self._job)
-            while len(self._known) >= _KEPT:
-                del self._known[next(iter(self._known))]
-            if self.whole is None:
-                self._say_instead('Reading the module into a graph … <a href="cancel">Cancel</a>')
-            else:  # the old picture stays until the new one is there
-                self.tools.say(f"reading {wanted.title} …")
-            job = self._host.outline(wanted, self._arrival(wanted))
-            self._job = 0 if wanted in self._known else job
-            return
-        found = self._known[wanted]
+        found = self._outlines.get(wanted)
         if isinstance(found, str):
             self._say_instead(f'{found or "Cancelled."} <a href="again">Try again</a>')
-            return
-        self._take(found)
+        elif found is not None:
+            if found is not self.whole:
+                self._take(found)
+        elif self.whole is None:
+            self._say_instead('Reading the module into a graph … <a href="cancel">Cancel</a>')
+        else:  # the old picture stays until the new one is there
+            self.tools.say(f"reading {wanted.title} …")
 
-    def _arrival(self, wanted: Comparison) -> Callable[[Outline | str], None]:
-        def arrived(found: Outline | str) -> None:
-            if found or wanted == self.comparison:  # not what was cancelled because another one was chosen
-                self._known[wanted] = found
-            if wanted == self.comparison:
-                self._job = 0
-                self._ask(wanted)
-
-        return arrived
+    def _outline_arrived(self, of: Comparison) -> None:
+        if of == self.comparison:
+            self._ask(of)
 
     def _take(self, outline: Outline) -> None:
         """Another outline: open what was open, or the first few groups."""
@@ -262,44 +225,31 @@ class GraphPane(QWidget):
         except UsageError as error:
             self.tools.say(str(error))
             return
-        self._layouts += 1
         self._anchor = anchor
-        self._kept_open = frozenset(key_of(outline, i) for i in self.opened) if self._part is None else self._kept_open
-        if self._layout_job:
-            self._host.cancel(self._layout_job)
-            self._layout_job = 0
-        if len(skeleton.items) <= _AT_ONCE[0] and len(skeleton.source) <= _AT_ONCE[1]:
-            self._place(outline, arrange(skeleton))
-        else:
-            self._start_layout(outline, skeleton)
+        if self._part is None:
+            self._kept_open = frozenset(key_of(outline, item) for item in self.opened)
 
-    def _start_layout(self, outline: Outline, skeleton: Skeleton) -> None:
-        number = self._layouts
-        self.tools.say(f"laying out {len(skeleton.items):,} nodes …")
+        def placed(picture: Picture) -> None:
+            if outline is self.outline:
+                self._place(picture)
 
-        def arrived(found: Picture | str) -> None:
-            if number != self._layouts or outline is not self.outline:
-                return
-            self._layout_job = 0
-            if isinstance(found, str):
-                self.tools.say(found or "Layout cancelled: the picture is the one before.")
-            else:
-                self._place(outline, found)
+        self._layouts.start(skeleton, placed, self._not_laid_out)
+        if self._layouts.running:
+            self.tools.say(f"laying out {len(skeleton.items):,} nodes …")
 
-        before = self.picture
-        job = self._host.arrange(skeleton, arrived)
-        self._layout_job = job if self.picture is before else 0
+    def _not_laid_out(self, why: str) -> None:
+        self.tools.say(why or "Layout cancelled: the picture is the one before.")
 
-    def _place(self, outline: Outline, picture: Picture) -> None:
+    def _place(self, picture: Picture) -> None:
         old, self.picture = self.picture, picture
-        was, now = _head(old, self._anchor), _head(picture, self._anchor)
+        was, now = head_of(old, self._anchor), head_of(picture, self._anchor)
         carried, self._carried = self._carried, None
         if carried is not None:
-            was, now = carried[1], _head(picture, self._item_with(carried[0]))
+            was, now = carried[1], head_of(picture, self._item_with(carried[0]))
         self._recolour()
         if was is not None and now is not None and not self._fitting:
             self.camera.look_at(self.camera.centre + now - was)
-        if self._fitting or not self._anything_seen(picture):
+        if self._fitting or not any_in(picture, self.after.visible_area()):
             self._fitting = False
             self.fit_first()
         later, self._reveal_later = self._reveal_later, False
@@ -311,10 +261,8 @@ class GraphPane(QWidget):
         outline, picture = self.outline, self.picture
         if outline is None or picture is None or picture.items[-1] >= len(outline):
             return None
-        x, y = picture.left + picture.width / 2, picture.top
-        far = np.abs(x - self.camera.centre.x()) + np.abs(y - self.camera.centre.y())
-        item = int(picture.items[np.argmin(np.where(picture.opened, np.inf, far))])
-        head = _head(picture, item)
+        item = nearest(picture, self.camera.centre)
+        head = head_of(picture, item)
         return (key_of(outline, item), head) if head is not None else None
 
     def _item_with(self, key: Key) -> int | None:
@@ -323,12 +271,6 @@ class GraphPane(QWidget):
         if key[0] == Kind.INSTRUCTION:
             return self.outline.item_of(key[2])
         return min(items_of(self.outline, [key]), default=None)
-
-    def _anything_seen(self, picture: Picture) -> bool:
-        area = self.after.visible_area()
-        seen = (picture.left < area.right()) & (picture.left + picture.width > area.left()) & ~picture.opened
-        seen &= (picture.top < area.bottom()) & (picture.top + picture.height > area.top())
-        return bool(seen.any())
 
     def fit_first(self) -> None:
         """All of it where it can be read then; else its top."""
@@ -343,38 +285,20 @@ class GraphPane(QWidget):
             self.camera.look_at(centre, scale)
 
     def _say_counts(self) -> None:
-        if self.picture is None or self.whole is None:
+        if self.picture is None or self.whole is None or self.comparison is None:
             return
-        count = int((~self.picture.opened).sum())
-        every = int((self.whole.instruction >= 0).sum())
-        self.tools.say(f"{count:,} nodes for {every:,} instructions")
-        if self._part is not None:
-            self.tools.say(self._part.said)
+        nodes = int((~self.picture.opened).sum())
+        said = self._part.said if self._part is not None else ""
+        self.tools.say(said or counts_text(self.whole, nodes, double=self.comparison.double))
 
     # Colours and table
-
-    def _figure_values(self, figure: Figure) -> Floats | None:
-        if self.comparison is None or self.outline is None:
-            return None
-        values = _values(self.outline, self.comparison.variant, figure)
-        if self.comparison.before is None:
-            return values
-        other = _values(self.outline, self.comparison.before, figure)
-        return np.where(np.isnan(values), other, values)
 
     def _recolour(self) -> None:
         outline, picture, comparison = self.outline, self.picture, self.comparison
         if outline is None or picture is None or comparison is None or picture.items[-1] >= len(outline):
             return
-        theme, figure = self._host.theme, self.tools.figure
-        values = self._figure_values(figure) if figure != Figure.KIND else None
-        if values is None:
-            colouring = by_kind(theme, outline.look)
-        elif figure == Figure.DECISION:
-            colouring = by_decision(theme, values)
-        else:
-            colouring = by_scale(theme, figure, values, picture.items[~picture.opened])
-        self._colouring = colouring
+        theme, shown = self._host.theme, picture.items[~picture.opened]
+        colouring = colouring_of(theme, outline, comparison, self.tools.figure, shown)
         self.tools.legend.set_swatches(colouring.swatches)
         after = Shown(outline, picture, colouring, theme, Side.AFTER)
         self.after.set_shown(after)
@@ -392,12 +316,12 @@ class GraphPane(QWidget):
         self._show_selection(reveal=False)
 
     def _fill_table(self) -> None:
-        if self.table.isHidden() or self.picture is None or self.outline is None:
+        outline, comparison = self.outline, self.comparison
+        if self.table.isHidden() or self.picture is None or outline is None or comparison is None:
             return
-        found = {figure: self._figure_values(figure) for figure in FIGURES}
-        values = {figure: column for figure, column in found.items() if column is not None}
+        values = {figure: figure_of(outline, comparison, figure) for figure in FIGURES}
         with QSignalBlocker(self.table.selectionModel()):
-            self.table.nodes.set_nodes(self.outline, self.picture.items[~self.picture.opened], values)
+            self.table.nodes.set_nodes(outline, self.picture.items[~self.picture.opened], values)
 
     # Opening and closing
 
@@ -425,15 +349,6 @@ class GraphPane(QWidget):
         if not whole:
             self.tools.say(f"Not all could be opened: {MOST:,} nodes are shown at most.")
 
-    def toggle_selected(self, *, deep: bool = False) -> None:
-        """Open or close what is selected."""
-        over = self.after.over
-        chosen = np.concatenate([over.selected, over.standing])
-        if self.picture is not None and len(chosen):
-            self.toggle(int(self.picture.items[chosen[0]]), deep)
-        else:
-            self.tools.say("Select a group first: click it, or walk to it with ] and [.")
-
     def close_all(self) -> None:
         self.opened = frozenset()
         self._fitting = True
@@ -441,12 +356,9 @@ class GraphPane(QWidget):
 
     # Parts
 
-    def _selected_items(self) -> tuple[int, ...]:
-        return self.whole.items_of(self._selected_ids()) if self.whole is not None else ()
-
     def show_around(self) -> None:
         """Only what is a few hops from the selection."""
-        items = self._selected_items()
+        items = self.selected_items()
         if self.whole is None or not items:
             self.tools.say("Select a node first: its operands and users are shown then.")
             return
@@ -454,7 +366,7 @@ class GraphPane(QWidget):
 
     def show_paths(self) -> None:
         """Only what lies on paths between two selected nodes."""
-        items = self._selected_items()
+        items = self.selected_items()
         if self.whole is None or len(items) != 2:
             self.tools.say("Select two nodes first: click one, Ctrl+click the other.")
             return
@@ -500,33 +412,21 @@ class GraphPane(QWidget):
 
     # Selection
 
-    def _selected_ids(self) -> frozenset[int]:
-        """Ids that stand for the selection in the shown modules."""
-        session = self._host.store.state
-        if not session.selection or self.whole is None:
-            return frozenset()
-        ids = set(session.selection.instructions)
-        for key in {session.active, session.base}:
-            ids |= shown_in(session, key)
-        chosen = set(session.selection.instructions)
-        if self.whole.items_of(chosen):
-            return frozenset(ids)
-        ids |= {made for made, origins in self.whole.origins.items() if chosen.intersection(origins)}
-        return frozenset(ids)
+    def selected_items(self) -> tuple[int, ...]:
+        """Items of the whole outline that are selected."""
+        return self.whole.items_of(selected_ids(self._host.store.state, self.whole)) if self.whole is not None else ()
 
     def _show_selection(self, *, reveal: bool) -> None:
         outline, picture = self.outline, self.picture
         if outline is None or picture is None or picture.items[-1] >= len(outline):
             return
-        items = outline.items_of(self._selected_ids())
+        items = outline.items_of(selected_ids(self._host.store.state, self.whole))
         if reveal and items and self._open_to(items[0]):
             return  # the layout shows the selection when it is there
-        selected = np.array([i for i in items if picture.position(i) is not None], np.int64)
-        stands = np.unique(outline.standing_for(picture.items, np.array(items, np.int64))) if items else selected
-        stands = np.setdiff1d(stands, selected)
-        stands = stands[~picture.opened[np.searchsorted(picture.items, stands)]]
-        found = self._found(outline, picture)
-        where = np.searchsorted(picture.items, selected), np.searchsorted(picture.items, stands)
+        where = positions_of(outline, picture, items)
+        count, found = found_in(outline, picture, self._search)
+        if self._search:
+            self.tools.say(f"{count:,} found in the graph")
         for view in (self.before, self.after):
             if view.shown is not None:
                 seen = view.shown.visible
@@ -552,11 +452,10 @@ class GraphPane(QWidget):
             return False
         self.opened = wanted
         self._lay_out(anchor=item)
-        picture = self.picture
-        if picture is not None and not self._layout_job:
-            self._show_selection(reveal=True)
-        else:
+        if self._layouts.running:
             self._reveal_later = True
+        else:
+            self._show_selection(reveal=True)
         return True
 
     def _in_words(self, outline: Outline, picture: Picture, shown: Ints) -> str:
@@ -578,33 +477,17 @@ class GraphPane(QWidget):
                 self.table.clearSelection()
         self.table.viewport().update()
 
-    def _pick(self, item: int, add: bool) -> None:  # a signal's slot
-        outline, session = self.outline, self._host.store.state
-        if outline is None:
-            return
-        if item < 0:
-            self._select(session.active, (), add=False)
-            return
-        instruction = int(outline.instruction[item])
-        if instruction >= 0:
-            ids: tuple[int, ...] = (instruction,)
-        else:
-            inside = outline.instruction[item : outline.end[item]]
-            ids = tuple(inside[inside >= 0][:_MOST_SELECTED].tolist())
-        self._select(self._home(ids[-1]), ids, add=add)
+    def _pick(self, item: int, add: bool) -> None:  # noqa: FBT001 # a signal's slot
+        if self.outline is not None:
+            self._selecting = True
+            self.select(ids_in(self.outline, item) if item >= 0 else (), add=add)
+            self._selecting = False
 
-    def _home(self, instruction: int) -> str:
-        """Key of the entry whose module has an instruction."""
+    def select(self, ids: tuple[int, ...], *, add: bool = False) -> None:
+        """Select instructions in all panes."""
         session = self._host.store.state
-        for entry in (session.active_entry, session.base_entry, *session.entries):
-            if entry is not None and entry.variant is not None and instruction in lookup(entry.variant):
-                return entry.key
-        return session.active
-
-    def _select(self, key: str, ids: tuple[int, ...], *, add: bool) -> None:
-        self._selecting = True
-        self._host.store.become("Select", edits.selected(self._host.store.state, key, ids, add=add))
-        self._selecting = False
+        key = home_of(session, ids[-1]) if ids else ""
+        self._host.store.become("Select", edits.selected(session, key, ids, add=add))
 
     def _row_picked(self, current: QModelIndex, previous: QModelIndex) -> None:
         if current.isValid():
@@ -612,46 +495,18 @@ class GraphPane(QWidget):
             self._reveal_selected()
 
     def _reveal_selected(self) -> None:
-        over = self.after.over
-        chosen = np.concatenate([over.selected, over.standing])
+        chosen = self.chosen()
         if len(chosen):
             self.after.reveal(int(chosen[0]))
 
-    def zoom(self, notches: int) -> None:
-        """About the centre."""
-        self.camera.zoom(ZOOM**notches, self.camera.centre)
-
-    def pan(self, right: int, down: int) -> None:
-        """By a fifth of the view."""
-        size = self.after.viewport().size()
-        self.camera.pan(right * size.width() / 5, down * size.height() / 5)
-
-    def focus_selection(self) -> None:
-        """Open to the selection and fit it with what is around it."""
-        self._show_selection(reveal=True)
+    def chosen(self) -> Ints:
+        """Positions of what is selected, or stands for it."""
         over = self.after.over
-        chosen = np.concatenate([over.selected, over.standing])
-        if len(chosen):
-            self.after.show_box(int(chosen[0]), margin=120.0)
-        else:
-            self.tools.say("Nothing is selected here.")
+        return np.concatenate([over.selected, over.standing])
 
-    def follow_edges(self, *, forward: bool) -> None:
-        """Select the first user (or operand) of what is selected."""
-        outline, items = self.outline, self._selected_items()
-        whole = self.whole
-        if outline is None or whole is None or not items:
-            self.tools.say("Select a node first.")
-            return
-        item = items[-1]
-        wires = whole.user_wires(item, item + 1) if forward else whole.operand_wires(item, item + 1)
-        near = whole.target[wires] if forward else whole.source[wires]
-        if len(near):
-            instruction = int(whole.instruction[int(near[0])])
-            session = self._host.store.state
-            self._host.store.become("Select", edits.selected(session, self._home(instruction), (instruction,)))
-        else:
-            self.tools.say("It has no users." if forward else "It has no operands.")
+    def reveal_selection(self) -> None:
+        """Open the way to what is selected, and look at it."""
+        self._show_selection(reveal=True)
 
     # Search
 
@@ -661,18 +516,6 @@ class GraphPane(QWidget):
         if in_view(self):
             self._show_selection(reveal=False)
 
-    def _found(self, outline: Outline, picture: Picture) -> Ints:
-        if not self._search:
-            return np.empty(0, np.int64)
-        try:
-            hits = _hits(outline, self._search)
-        except UsageError:
-            return np.empty(0, np.int64)
-        self.tools.say(f"{len(hits):,} found in the graph")
-        stands = np.unique(outline.standing_for(picture.items, hits))
-        positions = np.searchsorted(picture.items, stands)
-        return positions[~picture.opened[positions]]
-
     # Hover
 
     def _hover(self, item: int) -> None:
@@ -681,63 +524,22 @@ class GraphPane(QWidget):
             self._say_counts()
             return
         words = [outline.names[item], outline.details[item]]
-        if self.tools.figure not in (Figure.KIND, Figure.DECISION):
-            values = self._figure_values(self.tools.figure)
-            if values is not None and not np.isnan(values[item]):
-                sizes = self.tools.figure in (Figure.BYTES, Figure.MEMORY)
-                text = bytes_text if sizes else time_text
-                words.append(f"{self.tools.figure} {text(round(float(values[item])))}")
+        if self.comparison is not None:
+            words.append(figure_text(outline, self.comparison, self.tools.figure, item))
         origins = outline.origins.get(int(outline.instruction[item]), ())
         made = [outline.names[i] for i in outline.items_of(origins)]
         if made and self.comparison is not None and self.comparison.double:
             words.append("made from " + ", ".join(made[:4]))
-        self.tools.say("  ·  ".join(words))
+        self.tools.say("  ·  ".join(filter(None, words)))
 
-    # Bookmarks
+    # Places
 
-    def set_bookmark(self, number: int) -> None:
-        """Keep what is open and where it is looked at."""
-        if self.outline is None:
-            return
-        opened = frozenset(key_of(self.outline, item) for item in self.opened)
-        centre = self.camera.centre
-        keys = frozenset((0, "", i) for i in self._host.store.state.selection.instructions)
-        self._bookmarks[number] = Bookmark(keys, opened, (centre.x(), centre.y()), self.camera.scale)
-        self.tools.say(f"bookmark {number} set: {number} comes back here")
-
-    def go_to_bookmark(self, number: int) -> None:
-        mark = self._bookmarks.get(number)
-        if mark is None:
-            self.tools.say(f"no bookmark {number}: Ctrl+{number} sets it")
-            return
+    def look_again(self, opened: frozenset[Key], centre: QPointF, scale: float) -> None:
+        """The whole module with these groups open, seen from there."""
         if self.whole is None:
             return
         self.outline, self._part = self.whole, None
         self.tools.set_part("")
-        self.opened = items_of(self.whole, mark.opened)
+        self.opened = items_of(self.whole, opened)
         self._lay_out()
-        self.camera.look_at(QPointF(*mark.centre), mark.scale)
-
-    def visible_area(self) -> QRectF:
-        return self.after.visible_area()
-
-
-def _head(picture: Picture | None, item: int | None) -> QPointF | None:
-    """The middle of a node's upper edge, None where it is not shown."""
-    position = picture.position(item) if picture is not None and item is not None else None
-    if picture is None or position is None:
-        return None
-    return QPointF(float(picture.left[position] + picture.width[position] / 2), float(picture.top[position]))
-
-
-@lru_cache(maxsize=32)
-def _values(outline: Outline, variant: Variant, figure: Figure) -> Floats:
-    return values_of(outline, variant, figure)
-
-
-@lru_cache(maxsize=8)
-def _hits(outline: Outline, text: str) -> Ints:
-    matches = matcher(text)
-    leaves = np.flatnonzero(outline.instruction >= 0).tolist()
-    found = [i for i in leaves if matches(outline.names[i]) or matches(outline.details[i]) or matches(outline.paths[i])]
-    return np.array(found, np.int64)
+        self.camera.look_at(centre, scale)

@@ -342,12 +342,12 @@ def test_bookmarks_bring_back_what_was_open_and_seen(pane: GraphPane) -> None:
     close_all(pane)
     pane.toggle(item(pane, "layer_1"))
     pane.camera.look_at(QPointF(50, 60), 0.9)
-    pane.set_bookmark(3)
+    pane.moves.set_bookmark(3)
     close_all(pane)
-    pane.go_to_bookmark(3)
+    pane.moves.go_to_bookmark(3)
     assert "dot.1.0" in names(pane)
     assert (pane.camera.centre, pane.camera.scale) == (QPointF(50, 60), 0.9)
-    pane.go_to_bookmark(4)
+    pane.moves.go_to_bookmark(4)
     assert "Ctrl+4" in pane.tools.said
 
 
@@ -364,9 +364,9 @@ def test_a_search_outlines_hits_in_closed_groups_too(pane: GraphPane) -> None:
 
 def test_keys_follow_operands_and_users(pane: GraphPane, host: FakeHost) -> None:
     host.store.become("Select", edits.selected(host.store.state, "B", (2103,)))
-    pane.follow_edges(forward=True)
+    pane.moves.follow_edges(forward=True)
     assert host.store.state.selection.instructions == (2104,)
-    pane.follow_edges(forward=False)
+    pane.moves.follow_edges(forward=False)
     assert host.store.state.selection.instructions == (2103,)
 
 
@@ -418,7 +418,7 @@ def test_reading_can_be_cancelled_and_tried_again(qtbot: QtBot, host: FakeHost) 
     assert "Reading" in pane.message.text()
     pane.message.linkActivated.emit("cancel")
     assert host.cancelled == [7]
-    pane._arrival(pane.comparison)("")  # type: ignore[arg-type] # there is one
+    host.answers.pop()("")
     assert "Cancelled" in pane.message.text()
     host.holding = False
     pane.message.linkActivated.emit("again")
@@ -427,10 +427,10 @@ def test_reading_can_be_cancelled_and_tried_again(qtbot: QtBot, host: FakeHost) 
 
 
 def test_another_file_forgets_the_old_one(pane: GraphPane, host: FakeHost) -> None:
-    pane.set_bookmark(1)
+    pane.moves.set_bookmark(1)
     host.store.reset(Session())
     assert "Open a module" in pane.message.text()
-    pane.go_to_bookmark(1)
+    pane.moves.go_to_bookmark(1)
     assert "no bookmark" in pane.tools.said
 
 
