@@ -6,7 +6,8 @@ python -m benchmarks.production mlp_mega           one of them, or a few
 Nothing here was measured on a TPU. Cycles are those of the compiler's predicted schedule, a loop counted as its trips
 times its whole body for every plan alike (the compiler's own rows leave the waits in loops out). Its costs take any
 number of permutes at full speed, so plans count only with one permute each way round a ring at a time, devices lie in
-ring order, and the largest load of a link by routing stands beside each figure. Ours are tried in the forms of PLANS
+ring order, and the largest load of a link by routing stands beside each figure. What the compiler makes by default is
+also given as its own order takes with that rule kept: ours is compared with that. Ours are tried in the forms of PLANS
 and the best that counts is shown; where it loses, what its cycles go into says why. Needs the extra `tpu`.
 """
 
@@ -158,19 +159,42 @@ def lower_in_worker(name: str, *, control: Control) -> Unpartitioned:
     return Unpartitioned(name, operation.operation.get_asm(binary=False, assume_verified=True).encode(), 8)
 
 
-def judge(case: Case) -> list[Produced]:
-    """The four rows of one program: the compiler's two, then our best that counts, loose and pinned."""
+@dataclass(frozen=True)
+class Judged:
+    """One program's figures."""
+
+    case: Case
+    whole: Produced
+    default: Produced
+    held: int
+    """Cycles of the default in the compiler's own order, but for starts that wait for the permute before them."""
+    loose: Produced
+    pinned: Produced
+
+    @property
+    def rows(self) -> tuple[Produced, ...]:
+        return self.whole, self.default, self.loose, self.pinned
+
+    @property
+    def no_worse(self) -> bool:
+        return self.pinned.counts and self.pinned.cycles <= self.held
+
+
+def judge(case: Case) -> Judged:
+    """The compiler's two figures of a program, then our best that counts, loose and pinned."""
     module = read(str(DATA / "partitioned" / case.file))
     production = Production(module, Target.parse(case.target))
     print(f"\n{case.name} on {case.target}", flush=True)
-    rows = [
-        shown(production.compiled("compiler, without decomposition", module, WITHOUT_DECOMPOSITION)),
-        shown(case.default(production)),
-    ]
+    whole = shown(production.compiled("compiler, without decomposition", module, WITHOUT_DECOMPOSITION))
+    default = shown(case.default(production))
+    held = default.cycles
+    if not default.counts:
+        held = production.ordered(default, Plan("", "as-loaded", PIN_BUDGET)).cycles
+        print(f"  {'… held to one permute each way at a time':76s}{held:12,} cycles", flush=True)
     loose, pinned = tried(production, case)
-    rows += [best(loose), best(pinned)]
-    explain(rows[1], rows[-1])
-    return rows
+    judged = Judged(case, whole, default, held, best(loose), best(pinned))
+    explain(judged)
+    return judged
 
 
 def tried(production: Production, case: Case) -> tuple[list[Produced], list[Produced]]:
@@ -223,12 +247,13 @@ def cycles_by_category(produced: Produced) -> dict[Category, int]:
     return {**sums, Category.ELEMENTWISE: rest}
 
 
-def explain(theirs: Produced, ours: Produced) -> None:
+def explain(judged: Judged) -> None:
     """Where our cycles go, if there are more of them: by category, then the instructions that cost most."""
-    if ours.cycles <= theirs.cycles and ours.counts:
-        print(f"  ours is {1 - ours.cycles / theirs.cycles:.1%} under the compiler's default")
+    theirs, ours = judged.default, judged.pinned
+    if judged.no_worse:
+        print(f"  ours is {1 - ours.cycles / judged.held:.1%} under the compiler's default")
         return
-    print(f"  ours is {ours.cycles / theirs.cycles - 1:.1%} over the compiler's default:")
+    print(f"  ours is {ours.cycles / judged.held - 1:.1%} over the compiler's default:")
     a, b = cycles_by_category(theirs), cycles_by_category(ours)
     for category in (Category.EINSUM, Category.ELEMENTWISE, Category.EXPOSED):
         print(f"    {category.name.lower():12s}{b[category] - a[category]:+13,}")
@@ -251,17 +276,18 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = [case for case in CASES if not arguments.programs or case.name in arguments.programs]
     check_installed(Target.parse(CASES[0].target))
-    table = [(case, judge(case)) for case in chosen]
+    table = [judge(case) for case in chosen]
     titles = ("whole", "default", "ours", "ours, pinned")
-    print(f"\n{'cycles':16s}" + "".join(f"{title:>16s}" for title in titles) + "   pinned / default")
-    for case, rows in table:
-        cells = "".join(f"{row.cycles:>15,}{' ' if row.counts else '!'}" for row in rows)
-        print(f"{case.name:16s}{cells}{rows[3].cycles / rows[1].cycles:10.3f}")
+    print(f"\n{'cycles':16s}" + "".join(f"{title:>16s}" for title in titles) + "    default, held   pinned / held")
+    for judged in table:
+        cells = "".join(f"{row.cycles:>15,}{' ' if row.counts else '!'}" for row in judged.rows)
+        print(f"{judged.case.name:16s}{cells}{judged.held:17,}{judged.pinned.cycles / judged.held:16.3f}")
     print(f"\n{'our model, µs':16s}" + "".join(f"{title:>16s}" for title in titles))
-    for case, rows in table:
-        print(f"{case.name:16s}" + "".join(f"{row.model.makespan / 1e6:>16,.1f}" for row in rows))
-    better = sum(rows[3].counts and rows[3].cycles <= rows[1].cycles for _, rows in table)
+    for judged in table:
+        print(f"{judged.case.name:16s}" + "".join(f"{row.model.makespan / 1e6:>16,.1f}" for row in judged.rows))
+    better = sum(judged.no_worse for judged in table)
     print(f"\nours is no worse than the compiler's default in its own cycles on {better} of {len(table)}")
+    print("! more than one permute one way at a time, which costs nothing by the compiler: too good")
 
 
 if __name__ == "__main__":
