@@ -21,6 +21,8 @@ NODE_HEIGHT = 40.0
 _NARROWEST, _WIDEST = 92.0, 232.0
 _LETTER = 7.2
 """Width of a letter that names are given room for; longer ones are shortened when drawn."""
+_SMALL_LETTER = 6.0
+"""The same for what stands below the name, in smaller letters."""
 HEADER = 28.0
 """Height of the title of an open group."""
 PADDING = 16.0
@@ -89,7 +91,7 @@ def skeleton_of(outline: Outline, opened: frozenset[int] = frozenset()) -> Skele
     return Skeleton(
         items=items,
         parent=np.searchsorted(items, outline.parent[items]) - (items == 0),
-        width=np.array([node_width(outline.names[item]) for item in items.tolist()]),
+        width=np.array([node_width(outline.names[item], outline.details[item]) for item in items.tolist()]),
         opened=np.isin(items, np.array(frames, np.int64)),
         source=np.searchsorted(items, outline.edge_source[which]),
         target=np.searchsorted(items, outline.edge_target[which]),
@@ -115,8 +117,8 @@ def arrange(skeleton: Skeleton, control: Control = QUIET) -> Picture:
     return _assemble(skeleton, frames, levels)
 
 
-def node_width(name: str) -> float:
-    return min(_WIDEST, max(_NARROWEST, len(name) * _LETTER + 24.0))
+def node_width(name: str, detail: str) -> float:
+    return min(_WIDEST, max(_NARROWEST, len(name) * _LETTER + 24.0, len(detail) * _SMALL_LETTER + 24.0))
 
 
 @dataclass(frozen=True, slots=True)

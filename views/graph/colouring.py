@@ -13,6 +13,7 @@ from engine.layout.outline import Bytes, Look
 from engine.quantities import bytes_text, time_text
 from views.theme import Role, Theme
 
+_LEAST_CONTRAST = 4.5
 STEPS = 5
 """Shades of a scale."""
 Floats = npt.NDArray[np.float64]
@@ -71,24 +72,27 @@ def by_scale(theme: Theme, figure: Figure, values: Floats, shown: npt.NDArray[np
     hue = {Figure.EXPOSED: theme.exposed, Figure.MEMORY: theme.memory, Figure.BYTES: theme.copy}.get(
         figure, theme.einsum
     )
+    least = figure == Figure.SLACK
     seen = values[shown]
     seen = seen[np.isfinite(seen) & (seen > 0)]
-    nothing = Swatch(Role(theme.pane, theme.muted), "none")
-    number = np.zeros(len(values), np.uint8)
+    nothing = [Swatch(Role(theme.pane, theme.muted), "none")]
+    if least:  # nothing to spare is the most that there is to say
+        nothing.append(Swatch(Role(hue.fill, _ink(hue.fill)), "0"))
+    number = np.where(least & (values == 0), 1, 0).astype(np.uint8)
     if not len(seen):
-        return Colouring((nothing,), number)
+        return Colouring(tuple(nothing), number)
     text: Callable[[int], str] = bytes_text if figure in (Figure.BYTES, Figure.MEMORY) else time_text
     high, low = float(seen.max()), max(float(seen.min()), float(seen.max()) / 10**STEPS)
     bounds = np.geomspace(low, high, STEPS + 1)[1:-1] if high > low * 1.01 else np.empty(0)
     filled = np.isfinite(values) & (values > 0)
-    number[filled] = 1 + np.searchsorted(bounds, values[filled])
+    number[filled] = len(nothing) + np.searchsorted(bounds, values[filled])
     steps = len(bounds) + 1
-    shades = [_between(theme.pane, hue.fill, (n + 1) / steps) for n in range(steps)]
-    if figure == Figure.SLACK:
+    shades = [_between(theme.pane, hue.fill, (n + 1) / (steps + least)) for n in range(steps)]
+    if least:
         shades.reverse()
     ends = [low, *bounds.tolist(), high]
     swatches = [Swatch(Role(shade, _ink(shade)), _range(text, ends[n], ends[n + 1])) for n, shade in enumerate(shades)]
-    return Colouring((nothing, *swatches), number)
+    return Colouring((*nothing, *swatches), number)
 
 
 def _range(text: Callable[[int], str], low: float, high: float) -> str:
@@ -102,7 +106,9 @@ def _between(one: str, two: str, part: float) -> str:
 
 
 def _ink(fill: str) -> str:
-    return max(("#1B1F24", "#FFFFFF"), key=lambda ink: _contrast(ink, fill))
+    """The label's colour: black where neither the themes' ink nor white reads well, which is on shades in between."""
+    best = max(("#1B1F24", "#FFFFFF"), key=lambda ink: _contrast(ink, fill))
+    return best if _contrast(best, fill) >= _LEAST_CONTRAST else "#000000"
 
 
 def _contrast(one: str, two: str) -> float:
