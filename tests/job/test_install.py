@@ -28,7 +28,9 @@ def test_the_order_is_applied(order_bundle: Path, tmp_path: Path) -> None:
     assert "lapstrake:" not in logged
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change", [pytest.param(c, marks=pytest.mark.full) if c in ("mesh", "sharding") else c for c in CHANGES]
+)
 def test_another_module_keeps_its_order(order_bundle: Path, tmp_path: Path, change: str) -> None:
     run, logged = train(tmp_path, BUNDLE=str(order_bundle), ROUTE="install", CHANGE=change, STEPS="2")
     assert "order: not applied" in run["said"]
@@ -36,7 +38,7 @@ def test_another_module_keeps_its_order(order_bundle: Path, tmp_path: Path, chan
     assert logged.count("lapstrake: order not applied") == 1
 
 
-@pytest.mark.parametrize("name", ["jaxlib", "platform_version"])
+@pytest.mark.parametrize("name", ["jaxlib", pytest.param("platform_version", marks=pytest.mark.full)])
 def test_another_compiler_is_refused(order_bundle: Path, tmp_path: Path, name: str) -> None:
     other = altered(order_bundle, tmp_path / "b", lambda manifest: manifest["versions"].update({name: "0.9.0"}))
     run, _ = train(tmp_path, BUNDLE=str(other), ROUTE="install", STEPS="2")

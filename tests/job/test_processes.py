@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.job.processes import SCRIPT, damaged, start
 
@@ -36,6 +37,7 @@ def pair(folder: Path, bundles: tuple[Path, Path], **environment: str) -> list[d
     return [json.loads(out.strip().splitlines()[-1]) for out, _ in ended]
 
 
+@pytest.mark.full
 def test_both_run_the_plan(bundle: Path, tmp_path: Path) -> None:
     for run in pair(tmp_path, (bundle, bundle)):
         assert "structure: applied" in run["said"]
@@ -50,6 +52,7 @@ def test_one_damaged_bundle_stops_both(bundle: Path, tmp_path: Path) -> None:
     assert first["losses"] == first["plain"] == second["losses"]
 
 
+@pytest.mark.full
 def test_one_refused_order_is_installed_nowhere(order_bundle: Path, tmp_path: Path) -> None:
     broken = damaged(order_bundle, tmp_path / "b", "order.json")
     first, second = pair(tmp_path, (broken, order_bundle), ROUTE="install")

@@ -47,7 +47,9 @@ def test_another_job_runs_its_own_function(bundle: Path, tmp_path: Path, change:
     assert logged.count("lapstrake: the original runs") == 1
 
 
-@pytest.mark.parametrize("name", ["tuned.mlirbc", "order.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "name", ["tuned.mlirbc", *(pytest.param(n, marks=pytest.mark.full) for n in ("order.json", "manifest.json"))]
+)
 def test_a_changed_byte_is_noticed(bundle: Path, tmp_path: Path, name: str) -> None:
     run, _ = train(tmp_path, BUNDLE=str(damaged(bundle, tmp_path / "b", name)), STEPS="2", PLAIN="1")
     assert "the original runs" in run["said"]
