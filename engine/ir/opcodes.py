@@ -14,3 +14,8 @@ COLLECTIVES = frozenset(
     }
 )
 """Exchanges between devices in their blocking form; the asynchronous ones end in ``-start`` and ``-done``."""
+
+
+def is_start(opcode: str) -> bool:
+    """Whether an instruction begins a transfer and does not wait for it."""
+    return opcode.endswith("-start") or opcode in ("send", "recv")

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.chips.budget import Budget, Kind
 from engine.ir.graph import Csr, Ints
+from engine.ir.opcodes import is_start
 from engine.schedule.problem import Problem
 
 PLAIN, START, DONE = 0, 1, 2
@@ -50,7 +51,7 @@ class Instance:
         starts = graph.partner > numbers
         dones = (graph.partner >= 0) & ~starts
         blocking = (problem.transfer > 0) & ~starts & ~dones
-        blocking &= np.array([not is_asynchronous(o) for o in graph.opcodes], np.bool_)
+        blocking &= np.array([not is_start(o) for o in graph.opcodes], np.bool_)
         kind = np.where(dones, problem.kind[np.maximum(graph.partner, 0)], problem.kind)
         totals = problem.held.sum(axis=1) if problem.held_total is None else problem.held_total
         holders = np.flatnonzero(problem.held.any(axis=1))
@@ -119,11 +120,6 @@ class MemoryLists:
             live_out=(buffers.live_out & varying).tolist(),
             callee=callee.tolist(),
         )
-
-
-def is_asynchronous(opcode: str) -> bool:
-    """Whether an instruction returns before its transfer is over."""
-    return opcode.endswith("-start") or opcode in ("send", "recv")
 
 
 def limits(problem: Problem) -> list[int]:

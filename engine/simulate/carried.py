@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Graph
 from engine.ir.module import Module
+from engine.ir.opcodes import is_start
 
 _SLOTS = -(1 << 40)
 _LOOPS = -(1 << 50)
@@ -87,8 +88,3 @@ def carried_of(module: Module, graph: Graph) -> Carried:
     loops = (node for node, opcode in enumerate(graph.opcodes) if opcode == "while")
     enters = {loop: elements(instructions[number[instructions[loop].operand_ids[0]]]) for loop in loops}
     return Carried(takes, elements(instructions[graph.root]), {k: v for k, v in enters.items() if v}, after)
-
-
-def is_start(opcode: str) -> bool:
-    """Whether an instruction begins a transfer and does not wait for it."""
-    return opcode.endswith("-start") or opcode in ("send", "recv")

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from engine.chips.budget import Kind
 from engine.cost.program import Program
 from engine.ir.graph import Graph, Ints
-from engine.simulate.carried import Carried, carried_of, is_start, loop_key, slot_key
+from engine.ir.opcodes import is_start
+from engine.simulate.carried import Carried, carried_of, loop_key, slot_key
 from engine.simulate.sharing import ONE, Load
 
 
