@@ -21,6 +21,12 @@ class GateTerms:
     def gain(self) -> int:
         return self.comp + self.comm - max(self.comp, self.ring) - self.extra
 
+    def then(self, other: GateTerms) -> GateTerms:
+        """Of two loops one after the other; what each leaves exposed by itself is not hidden by the other."""
+        comp, ring = self.comp + other.comp, self.ring + other.ring
+        apart = max(self.comp, self.ring) + max(other.comp, other.ring) - max(comp, ring)
+        return GateTerms(comp, self.comm + other.comm, ring, self.extra + other.extra + apart)
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

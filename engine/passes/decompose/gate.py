@@ -54,7 +54,7 @@ class Pricing:
                 return self._scatter(site, variant, self.comm((site.collective,)))
             case AllReduceSite():
                 whole = self.comm((site.scatter.collective,))
-                return _sum(self._scatter(site.scatter, variant, whole), self._gather(site.gather, variant, 0))
+                return self._scatter(site.scatter, variant, whole).then(self._gather(site.gather, variant, 0))
             case ChainSite():
                 return self._chain(site, variant)
 
@@ -220,10 +220,3 @@ def device_lists(groups: Groups, header: Header) -> Lists:
     if groups.mode is Mode.PARTITION:
         return tuple(tuple(r * partitions + m for m in group) for r in range(replicas) for group in groups.members)
     return tuple(tuple(m * partitions + p for m in group) for p in range(partitions) for group in groups.members)
-
-
-def _sum(a: GateTerms, b: GateTerms) -> GateTerms:
-    """Two loops one after the other: what the slower of ring and compute adds to compute stands as `extra`."""
-    hidden = max(a.comp, a.ring) + max(b.comp, b.ring)
-    comp, ring = a.comp + b.comp, a.ring + b.ring
-    return GateTerms(comp, a.comm + b.comm, ring, a.extra + b.extra + hidden - max(comp, ring))

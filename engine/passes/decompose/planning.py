@@ -29,7 +29,8 @@ from engine.passes.decompose.proposals import Part, Proposal, Proposer
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.rows import row_keys
 from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite
-from engine.passes.decompose.verdicts import duration, elsewhere, listed, lost, weighed
+from engine.passes.decompose.verdicts import elsewhere, listed, lost, weighed
+from engine.quantities import time_text
 
 _FORBIDDEN = "left as it is by the plan (forbid)"
 
@@ -199,7 +200,7 @@ class _Planner:
             return None
         better = entry.gain > apart and (entry.gain >= 0 or not self._options.gate or forced)
         if not wanted and not better:
-            text = f"gain {duration(entry.gain)} as a chain, {duration(apart)} apart"
+            text = f"gain {time_text(entry.gain)} as a chain, {time_text(apart)} apart"
             self._chains.append((site, entry.proposal, text))
             return None
         self._chains.append((site, entry.proposal, ""))

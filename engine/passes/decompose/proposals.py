@@ -51,7 +51,7 @@ class Proposal:
         """All parts one after the other."""
         total = self.parts[0].terms
         for part in self.parts[1:]:
-            total = added(total, part.terms)
+            total = total.then(part.terms)
         return total
 
     @property
@@ -85,13 +85,6 @@ def einsums_of_site(site: Site) -> tuple[int, ...]:
             return (site.use.instruction,)
         case _:
             return (*(u.instruction for u in site.gather.uses), site.scatter.use.instruction)
-
-
-def added(a: GateTerms, b: GateTerms) -> GateTerms:
-    """Terms of two loops one after the other; what each leaves exposed by itself is not hidden by the other."""
-    comp, ring = a.comp + b.comp, a.ring + b.ring
-    apart = max(a.comp, a.ring) + max(b.comp, b.ring) - max(comp, ring)
-    return GateTerms(comp, a.comm + b.comm, ring, a.extra + b.extra + apart)
 
 
 class Proposer:

@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.passes.candidate import GateTerms
-
-
-def duration(picoseconds: int) -> str:
-    """``850 ns``, ``3.1 µs``, ``120 µs``, ``14.2 ms``."""
-    for unit, size in (("s", 10**12), ("ms", 10**9), ("µs", 10**6), ("ns", 10**3)):
-        value = picoseconds / size
-        if abs(value) >= 1:
-            return f"{value:.0f} {unit}" if abs(value) >= 100 else f"{value:.1f} {unit}"
-    return f"{picoseconds} ps"
+from engine.quantities import time_text
 
 
 def saved(terms: GateTerms) -> str:
     """Why the gate says yes."""
     if terms.ring <= terms.comp:
         return (
-            f"saves {duration(terms.gain)} of {duration(terms.comm)}: the transfer ({duration(terms.ring)}) fits under"
-            f" {duration(terms.comp)} of einsums"
+            f"saves {time_text(terms.gain)} of {time_text(terms.comm)}: the transfer ({time_text(terms.ring)}) fits"
+            f" under {time_text(terms.comp)} of einsums"
         )
     return (
-        f"saves {duration(terms.gain)}: {duration(terms.comp)} of einsums run under the transfer"
-        f" ({duration(terms.ring)})"
+        f"saves {time_text(terms.gain)}: {time_text(terms.comp)} of einsums run under the transfer"
+        f" ({time_text(terms.ring)})"
     )
 
 
@@ -38,18 +30,17 @@ def lost(terms: GateTerms) -> str:
     """Why the gate says no."""
     parts = []
     if terms.ring > terms.comp:
-        parts.append(f"exposed transfer {duration(terms.ring - terms.comp)}")
+        parts.append(f"exposed transfer {time_text(terms.ring - terms.comp)}")
     if terms.extra or not parts:
-        parts.append(f"extra {duration(terms.extra)}")
-    return f"{' + '.join(parts)} > {duration(terms.comm)} saved"
+        parts.append(f"extra {time_text(terms.extra)}")
+    return f"{' + '.join(parts)} > {time_text(terms.comm)} saved"
 
 
 def elsewhere(einsums: Sequence[str], winner: str, own: GateTerms, other: GateTerms) -> str:
     """Why the einsums overlap with another collective instead."""
     verb = "overlaps" if len(einsums) == 1 else "overlap"
-    return (
-        f"{listed(einsums)} {verb} with {winner} instead (gain {duration(other.gain)} there, {duration(own.gain)} here)"
-    )
+    gains = f"gain {time_text(other.gain)} there, {time_text(own.gain)} here"
+    return f"{listed(einsums)} {verb} with {winner} instead ({gains})"
 
 
 def read_by_none(others: Sequence[str], refused: Sequence[str]) -> str:
