@@ -226,7 +226,7 @@ class Finder:
             if readers.uses and (best is None or len(readers.uses) > len(best[1].uses)):
                 id_, home = collective.id, collective.computation
                 positions = tuple(range(groups.size))
-                scatter = ScatterSite(home, id_, id_, "add", groups, positions, dim, use)
+                scatter = ScatterSite(home, id_, id_, groups, positions, dim, use)
                 gather = GatherSite(home, (id_,), id_, dim, groups, readers.uses, bool(readers.others))
                 best = AllReduceSite(home, scatter, gather), readers
         if best is None:
@@ -273,7 +273,7 @@ class Finder:
             if part * groups.size != whole:
                 raise Refusal(f"scatters {whole} elements as {part} in groups of {groups.size}")
             use = self._sliced(path, einsum, dim, groups.size)
-            return ScatterSite(home, id_, id_, "add", groups, tuple(range(groups.size)), dim, use)
+            return ScatterSite(home, id_, id_, groups, tuple(range(groups.size)), dim, use)
         tail, cut = self._cut(collective)
         before = self.flow.instructions[tail[-1].id if tail else id_].shape
         at = sliced_dim(cut, tuple(before.dimensions))
@@ -281,7 +281,7 @@ class Finder:
         groups, positions = kept_blocks(cut, at, whole, groups, self.flow.module.header, self._scalars)
         dim, steps = self._backwards(tail, at, groups.size)
         use = self._sliced(path, einsum, dim, groups.size)
-        return ScatterSite(home, id_, cut.id, "add", groups, positions, dim, use, steps)
+        return ScatterSite(home, id_, cut.id, groups, positions, dim, use, steps)
 
     def _cut(self, collective: Collective) -> tuple[list[HloInstructionProto], HloInstructionProto]:
         """The instructions between an all-reduce and the dynamic-slice that is its only reader, and the slice."""

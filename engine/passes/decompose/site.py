@@ -81,15 +81,13 @@ class GatherSite:
 
 @dataclass(frozen=True, slots=True)
 class ScatterSite:
-    """An einsum whose result is reduced and scattered: a reduce-scatter, or an all-reduce sliced by position."""
+    """An einsum whose result is summed up and scattered: a reduce-scatter, or an all-reduce sliced by position."""
 
     computation: int
     collective: int
     """Id of the reduce-scatter or all-reduce (of the done, for an asynchronous form)."""
     result: int
     """Id of the instruction that the decomposed result replaces: the collective, or the dynamic-slice."""
-    reducer: str
-    """Opcode of the reduction; only ``add`` can be decomposed."""
     groups: Groups
     positions: tuple[int, ...]
     """π: position r of every group keeps block π(r) of the result; the identity for a reduce-scatter."""

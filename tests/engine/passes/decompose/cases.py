@@ -151,7 +151,7 @@ class Program:
         positions = self.positions or tuple(range(self.count))
         positions = tuple(positions[r] for r in ring)
         assert output_dim is not None
-        return ScatterSite(entry, collective, id_of[f"r{c}"], "add", groups, positions, output_dim, use)
+        return ScatterSite(entry, collective, id_of[f"r{c}"], groups, positions, output_dim, use)
 
     def reference(self, inputs: Sequence[tuple[Array, Array]]) -> list[list[Array]]:
         """Results by device in float64 (complex128), for (x, w) by device."""

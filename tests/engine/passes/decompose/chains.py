@@ -85,7 +85,7 @@ ENTRY main {{
         )
         use = EinsumUse(id_of["down"], Case.SCATTER, 0, 0, None, 0)
         positions = tuple(range(groups.size))
-        scatter = ScatterSite(entry, id_of["result"], id_of["result"], "add", groups, positions, 0, use)
+        scatter = ScatterSite(entry, id_of["result"], id_of["result"], groups, positions, 0, use)
         middle = (
             step("shifted", 0, 0),
             step("relu", 0, 0),

@@ -71,7 +71,7 @@ def test_sites_keep_their_numbers() -> None:
     gather = reordered_gather(GatherSite(0, (5,), 4, 0, groups, (use,), rebuild=False), order)
     assert gather.groups.members == ((12, 10, 11), (22, 20, 21))
     assert gather.positions == (2, 0, 1)
-    scatter = reordered_scatter(ScatterSite(0, 5, 6, "add", groups, (1, 2, 0), 0, use), order)
+    scatter = reordered_scatter(ScatterSite(0, 5, 6, groups, (1, 2, 0), 0, use), order)
     assert scatter.groups == gather.groups
     assert scatter.positions == (0, 1, 2)
     assert reordered_gather(gather, (0, 1, 2)) is gather
