@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir import shapes
 from engine.ir.opcodes import COLLECTIVES
 from engine.passes.decompose.flow import Flow
+from engine.passes.decompose.refusal import Refusal
 
 _STARTS = frozenset(f"{opcode}-start" for opcode in COLLECTIVES)
 
@@ -42,6 +44,26 @@ def collectives_of(flow: Flow) -> Iterator[Collective]:
             found = _read(flow, instruction, id_, fusion)
             if found is not None:
                 yield found
+
+
+def check_shapes(flow: Flow, collective: Collective) -> None:
+    """Refuse what no decomposition handles: several arrays, dynamic sizes, starts without a done. Raises Refusal."""
+    operands = flow.operands[collective.start]
+    if len(operands) != 1:
+        raise Refusal(f"{len(operands)} arrays are combined in one")
+    if any(flow.instructions[operands[0]].shape.is_dynamic_dimension):
+        raise Refusal("its size is dynamic")
+    if not shapes.is_array(flow.instructions[collective.id].shape):
+        raise Refusal("its result is not one array, or it is started and never awaited")
+
+
+def gathered_dim(flow: Flow, collective: Collective) -> tuple[int, int, int]:
+    """Dimension, elements of one shard along it, and number of shards of an all-gather. Raises Refusal."""
+    check_shapes(flow, collective)
+    dim = collective.written.dimensions[0]
+    shard = flow.instructions[flow.operands[collective.start][0]].shape.dimensions[dim]
+    whole = flow.instructions[collective.id].shape.dimensions[dim]
+    return dim, shard, whole // shard if shard else 1
 
 
 def _read(flow: Flow, instruction: HloInstructionProto, computation: int, fusion: str | None) -> Collective | None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from engine.errors import UnsupportedError
 from engine.ir.groups import device_groups
-from engine.passes.decompose.collectives import Collective
-from engine.passes.decompose.finding import Finder, gathered_dim
+from engine.passes.decompose.collectives import Collective, gathered_dim
+from engine.passes.decompose.finding import Finder
 from engine.passes.decompose.gathering import Gather
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import AllReduceSite, ScatterSite

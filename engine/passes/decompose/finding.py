@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
-from engine.ir import shapes
 from engine.ir.einsum import Einsum, NotAnEinsumError, Role, read_einsum
 from engine.ir.groups import Groups, GroupsError, ring_groups
 from engine.ir.literals import literal_array
-from engine.passes.decompose.collectives import Collective
+from engine.passes.decompose.collectives import Collective, check_shapes
 from engine.passes.decompose.flow import Flow
 from engine.passes.decompose.positions import kept_blocks, sliced_dim
 from engine.passes.decompose.refusal import Refusal
@@ -371,26 +370,6 @@ class Finder:
                 changed = [a for a, b in zip(before, written.shape.dimensions, strict=True) if a != b]
                 return changed[0] if changed else None
         return None
-
-
-def check_shapes(flow: Flow, collective: Collective) -> None:
-    """Refuse what no decomposition handles: several arrays, dynamic sizes, starts without a done. Raises Refusal."""
-    operands = flow.operands[collective.start]
-    if len(operands) != 1:
-        raise Refusal(f"{len(operands)} arrays are combined in one")
-    if any(flow.instructions[operands[0]].shape.is_dynamic_dimension):
-        raise Refusal("its size is dynamic")
-    if not shapes.is_array(flow.instructions[collective.id].shape):
-        raise Refusal("its result is not one array, or it is started and never awaited")
-
-
-def gathered_dim(flow: Flow, collective: Collective) -> tuple[int, int, int]:
-    """Dimension, elements of one shard along it, and number of shards of an all-gather. Raises Refusal."""
-    check_shapes(flow, collective)
-    dim = collective.written.dimensions[0]
-    shard = flow.instructions[flow.operands[collective.start][0]].shape.dimensions[dim]
-    whole = flow.instructions[collective.id].shape.dimensions[dim]
-    return dim, shard, whole // shard if shard else 1
 
 
 def _cut_end(written: HloInstructionProto, sizes: list[int], dim: int) -> int:
