@@ -116,7 +116,8 @@ def _compiler_costs(scheduled: ScheduledComputation, program: Program) -> Costs:
         if graph.opcodes[node] not in SEQUENTIAL:
             compute[node] = time
     chip = program.machine.chip
-    cycles = _CYCLES_PER_BYTE.get(chip.name, chip.units.clock / program.machine.links[0].rate.usable)
+    clock = scheduled.cycles_per_microsecond * 1e6
+    cycles = _CYCLES_PER_BYTE.get(chip.name, clock / program.machine.links[0].rate.usable)
     for node in np.flatnonzero(graph.partner > np.arange(len(graph))).tolist():
         travelled = _travelled(program.module, int(graph.ids[node]), int(costs.kind[node]))
         transfer[node] = round(travelled * cycles * 1e6 / scheduled.cycles_per_microsecond)
