@@ -150,8 +150,8 @@ class Production:
             entry = predicted.schedule.computations[-1]
             total = entry.total_cycles / entry.cycles_per_microsecond
             note = (
-                f"{name}: the compiler's own total of {entry.name} is {total:,.0f} µs. Here its kernels are taken as it "
-                "predicts them, transfers at the rate of the links."
+                f"{name}: the compiler's own total of {entry.name} is {total:,.0f} µs. Here its kernels are taken "
+                "as it predicts them, transfers at the rate of the links."
             )
             variant = replace(variant, notes=(*variant.notes, note))
         ours = simulate(prepare(program.module, self.machine), variant.schedule)
