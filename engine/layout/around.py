@@ -11,6 +11,8 @@ from engine.errors import UsageError
 from engine.ir.graph import Bools, Ints
 from engine.layout.outline import Kind, Outline
 
+_COUNTED = 1_000_000
+"""Paths up to which their number is told: it grows with every branch."""
 MOST_AROUND = 600
 """Instructions that are shown around others or between two."""
 
@@ -206,4 +208,6 @@ def _is_computation(outline: Outline, item: int) -> bool:
 
 
 def _counted(number: int, word: str) -> str:
+    if number > _COUNTED:
+        return f"more than {_COUNTED:,} {word}s"
     return f"{number:,} {word}{'s' if number != 1 else ''}"

@@ -26,7 +26,7 @@ from views.graph.moves import Moves
 from views.graph.numbers import colouring_of, counts_text, figure_of, figure_text
 from views.graph.outlines import Outlines
 from views.graph.places import any_in, head_of, nearest
-from views.graph.selection import found_in, home_of, ids_in, positions_of, selected_ids
+from views.graph.selection import found_in, home_of, ids_in, picked_ids, positions_of, selected_ids
 from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
@@ -414,13 +414,13 @@ class GraphPane(QWidget):
 
     def selected_items(self) -> tuple[int, ...]:
         """Items of the whole outline that are selected."""
-        return self.whole.items_of(selected_ids(self._host.store.state, self.whole)) if self.whole is not None else ()
+        return self.whole.items_of(picked_ids(self._host.store.state, self.whole)) if self.whole is not None else ()
 
     def _show_selection(self, *, reveal: bool) -> None:
         outline, picture = self.outline, self.picture
         if outline is None or picture is None or picture.items[-1] >= len(outline):
             return
-        items = outline.items_of(selected_ids(self._host.store.state, self.whole))
+        items = outline.items_of(selected_ids(self._host.store.state, self.whole or outline))
         if reveal and items and self._open_to(items[0]):
             return  # the layout shows the selection when it is there
         where = positions_of(outline, picture, items)

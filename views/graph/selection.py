@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.errors import UsageError
 from engine.ir.graph import Ints
-from engine.layout.outline import Outline
+from engine.layout.outline import Outline, Side
 from engine.layout.picture import Picture
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
@@ -19,16 +19,29 @@ _MOST_SELECTED = 2_000
 """Instructions that a click on a group selects."""
 
 
-def selected_ids(session: Session, outline: Outline | None) -> frozenset[int]:
-    """Ids that stand for the selection in the modules of an outline: those selected, their counterparts in the active
-    variant and the base, or what was made from them."""
-    if not session.selection or outline is None:
-        return frozenset()
+def selected_ids(session: Session, outline: Outline) -> frozenset[int]:
+    """Ids that stand for the selection in the modules of an outline: those selected, and what stands for them on the
+    other side; where it has none of them, their counterparts, or what was made from them."""
+    picked = picked_ids(session, outline)
+    if not picked or picked.isdisjoint(session.selection.instructions):
+        return picked
+    others = _counterparts(session)
+    return picked | {i for i in others if (n := outline.item_of(i)) is not None and outline.sides[n] != Side.BOTH}
+
+
+def picked_ids(session: Session, outline: Outline) -> frozenset[int]:
+    """As `selected_ids`, without what stands for them on the other side."""
     chosen = frozenset(session.selection.instructions)
-    found = chosen.union(*(shown_in(session, key) for key in {session.active, session.base}))
-    if outline.items_of(chosen):
-        return found
-    return found | {made for made, origins in outline.origins.items() if chosen.intersection(origins)}
+    if not chosen:
+        return chosen
+    there = frozenset(i for i in chosen if outline.item_of(i) is not None)
+    if there:
+        return there
+    return _counterparts(session) | {made for made, origins in outline.origins.items() if chosen.intersection(origins)}
+
+
+def _counterparts(session: Session) -> frozenset[int]:
+    return frozenset().union(*(shown_in(session, key) for key in {session.active, session.base}))
 
 
 def ids_in(outline: Outline, item: int) -> tuple[int, ...]:

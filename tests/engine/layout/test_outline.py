@@ -222,6 +222,16 @@ def test_all_paths_between_two_are_counted() -> None:
         paths_between(outline, *outline.items_of((105, 104)))
 
 
+def test_paths_without_number_are_not_numbered() -> None:
+    rows: list[tuple[str, list[int]]] = [("", [])]
+    for _ in range(25):  # every diamond doubles the number
+        top = len(rows) - 1
+        rows += [("", [top]), ("", [top]), ("", [top + 1, top + 2])]
+    outline = outline_of(module_of(rows))
+    found = paths_between(outline, *outline.items_of((100, 99 + len(rows))))
+    assert found.said.startswith("more than 1,000,000 paths from")
+
+
 def test_too_many_paths_show_the_shortest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(around, "MOST_AROUND", 4)
     rows: list[tuple[str, list[int]]] = [("", [])] + [("", [n]) for n in range(10)] + [("", [10, 0])]

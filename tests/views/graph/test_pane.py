@@ -439,3 +439,15 @@ def test_it_speaks_to_the_platforms_accessibility(pane: GraphPane, host: FakeHos
     assert "Selected: dot.1.0" in pane.after.accessibleDescription()
     assert "nodes" in pane.after.accessibleDescription()
     assert pane.tools.legend.accessibleName().startswith("colours: einsum")
+
+
+def test_what_is_selected_is_nothing_but_that_where_it_is_there(qtbot: QtBot) -> None:
+    base, active = variant(1, layers=2, plan=AS_LOADED), variant(1, layers=2)
+    module = active.program.module
+    made = replace(module, origins={2003: (2001, 2003)})
+    program = replace(active.program, module=made)
+    host = host_of(base, replace(active, program=program))
+    pane = shown(qtbot, host)
+    host.store.become("Select", edits.selected(host.store.state, "B", (2003, 2104)))
+    assert pane.selected_items() == tuple(sorted((item(pane, "dot.0.0"), item(pane, "add.1.0"))))
+    pane.close()
