@@ -34,6 +34,7 @@ from engine.export.writing import write_atomically
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Module
+from engine.ir.shapes import TUPLE
 from engine.passes.pipeline import Pipeline
 from engine.quantities import microseconds
 from engine.session.evaluation import Evaluator
@@ -157,6 +158,9 @@ def program_in_worker(module: Module, *, control: Control) -> bytes:
         for instruction in computation.instructions:
             instruction.ClearField("sharding")
             list_groups(instruction)
+            if instruction.opcode == "copy" and instruction.shape.element_type != TUPLE:
+                # StableHLO has no copies: jaxlib makes them `mhlo.copy`, which compilers behind PJRT's C API refuse.
+                instruction.opcode = "reshape"
     return xla.to_stablehlo(proto.SerializeToString())
 
 

@@ -13,7 +13,7 @@ from app.cli.capture_command import means
 from app.cli.main import main
 from engine.errors import UsageError
 from engine.export.payload import lapstrake_capture, lapstrake_job
-from tests.job.processes import CAPTURE, SCRIPT, start
+from tests.job.processes import CAPTURE, HERE, PLAN, SCRIPT, bundled, python, start
 
 
 @pytest.fixture
@@ -86,3 +86,11 @@ def test_tpus_that_are_not_there(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "train_step" / "capture.json").read_text())
     assert content["signature"]["mesh"]["devices"] is None
     assert content["versions"]["platform"] == "tpu:v4:2x2x2"
+    made = bundled(tmp_path / "train_step", tmp_path / "bundle", *PLAN)
+    out, _ = python(str(HERE / "without_devices.py"), str(made), cwd=tmp_path, **means("tpu:v4:2x2x2")[1])
+    version, fired, permutes, in_order, elsewhere, aliased = json.loads(out.splitlines()[-1])
+    assert permutes > 10
+    assert aliased
+    # jax 0.10.2 gives compilers without devices no hook.
+    assert bool(fired) == (not version.startswith("0.10."))
+    assert not fired or in_order > 5 * elsewhere

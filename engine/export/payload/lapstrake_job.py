@@ -275,15 +275,17 @@ class _Tuned:
         dropped = bool(donated) and not _hook_keeps_donation(platform)
         problem = hook.register(platform) if _may_order(dropped, platform) else _DROPPED
         try:
-            with _marked_cache(name if not problem else ""):
+            with _marked_cache(name if not problem else ""), _cache_hits() as hits:
                 compiled = lowered.compile()
         finally:
             if not problem:
                 hook.unregister(platform)
+        if not (problem or hook.problem or hook.fired or hits):
+            problem = "the compiler did not ask for it"
         self._text = compiled.as_text()
         self.order = _order_in_words(*_standing(self._text, self._ranks), problem or hook.problem)
         self.run, self._leaves = compiled, []
-        if dropped and not problem:
+        if dropped and not (problem or hook.problem):
             self.order += _FREED
             self.run = _freeing(compiled, donated)
 
@@ -638,6 +640,23 @@ def _marked_cache(text: str) -> Iterator[None]:
         yield
     finally:
         undo()
+
+
+@contextlib.contextmanager
+def _cache_hits() -> Iterator[list[str]]:
+    """The executables that come from the persistent cache meanwhile: hooks are not asked about them."""
+    hits: list[str] = []
+    listening = True
+
+    def listen(event: str, **_: Any) -> None:
+        if listening and event.endswith("/cache_hits"):
+            hits.append(event)
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        yield hits
+    finally:
+        listening = False
 
 
 # --- checks --------------------------------------------------------------------------------------------------------
