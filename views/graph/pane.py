@@ -381,7 +381,7 @@ class GraphPane(QWidget):
         self.outline = part_of(self.whole, part.items)
         self.opened = frozenset()
         self.tools.set_part(part.said)
-        self._fitting = True
+        self._fitting = self._reveal_later = True
         self._lay_out()
 
     def show_whole(self) -> None:
