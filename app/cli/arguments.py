@@ -68,16 +68,16 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1")
 
     add = commands.add_parser(
-        "sweep", help="one variant over a range of budgets, bandwidths, unrolls or rings", epilog=_EPILOG
+        "sweep", help="one plan over budgets, bandwidths, unrolls, rings, or numbers of partitions", epilog=_EPILOG
     )
-    _file(add)
+    add.add_argument("files", nargs="+", metavar="FILE", help="one; for partitions one for each number of devices")
     _machine(add)
     _plan(add)
     add.add_argument(
         "--over",
         required=True,
         metavar="NAME=RANGE",
-        help="budget=1..16, link-bandwidth=0.25..4, unroll=1,2, ring=one,both",
+        help="budget=1..16, link-bandwidth=0.25..4, unroll=1,2, ring=one,both, or partitions (several FILEs)",
     )
     add.add_argument("--json", action="store_true", help="machine-readable")
     add.add_argument("--plot", metavar="OUT.svg", help="also draw it")

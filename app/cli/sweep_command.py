@@ -1,4 +1,4 @@
-"""`lapstrake sweep`: one plan over a range of budgets, bandwidths, unrolls or rings."""
+"""`lapstrake sweep`: one plan over budgets, bandwidths, unrolls, rings, or numbers of partitions."""
 
 from __future__ import annotations
 
@@ -14,31 +14,41 @@ from app.cli import loading
 from app.cli.console import progress
 from app.cli.main import DONE
 from app.cli.tables import console
+from engine.control import Control
+from engine.errors import UsageError
 from engine.export.plot import Series, plot_svg
 from engine.export.writing import write_atomically
 from engine.quantities import bytes_text, gain_text, microseconds, time_text
 from engine.session.plan import MachineSpec
-from engine.session.sweeping import Range, Row, knee, sweep
+from engine.session.sweeping import Quantity, Range, Row, knee, sweep, sweep_partitions
 
 
 def run(arguments: Namespace) -> int:
     """Print a line for each value, the smallest that is within 1 % of the best marked."""
-    over = Range.parse(arguments.over)
+    over = None if arguments.over == Quantity.PARTITIONS else Range.parse(arguments.over)
+    quantity = str(over.quantity if over else Quantity.PARTITIONS)
+    if over and len(arguments.files) > 1:
+        raise UsageError(f"a sweep over {quantity} takes one FILE, but {len(arguments.files)} came")
     with progress(arguments) as control:
-        module = loading.load(arguments.file, control.part(0.0, 0.1))
-        spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
-        plan = loading.plan_or_best(arguments)
-        rows = sweep(module, spec, plan, over, loading.imports(arguments.costs), control.part(0.1, 1.0))
+        rows = _rows(over, arguments, control)
     if arguments.plot:
-        write_atomically(arguments.plot, _plot(over, rows).encode())
+        write_atomically(arguments.plot, _plot(quantity, rows).encode())
     if arguments.json:
-        json.dump(
-            {"schema": 1, "over": str(over.quantity), "rows": [_as_json(row) for row in rows]}, sys.stdout, indent=1
-        )
+        json.dump({"schema": 1, "over": quantity, "rows": [_as_json(row) for row in rows]}, sys.stdout, indent=1)
         print()
     else:
-        _show(over, rows)
+        _show(quantity, rows)
     return DONE
+
+
+def _rows(over: Range | None, arguments: Namespace, control: Control) -> Sequence[Row]:
+    spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
+    plan = loading.plan_or_best(arguments)
+    share = 0.3 / len(arguments.files)
+    modules = [loading.load(path, control.part(k * share, (k + 1) * share)) for k, path in enumerate(arguments.files)]
+    if over is None:
+        return sweep_partitions(modules, spec, plan, control.part(0.3, 1.0))
+    return sweep(modules[0], spec, plan, over, loading.imports(arguments.costs), control.part(0.3, 1.0))
 
 
 def _as_json(row: Row) -> dict[str, object]:
@@ -54,13 +64,13 @@ def _as_json(row: Row) -> dict[str, object]:
     }
 
 
-def _show(over: Range, rows: Sequence[Row]) -> None:
+def _show(quantity: str, rows: Sequence[Row]) -> None:
     table = Table(box=box.SIMPLE_HEAD, title="times predicted by the model, one step", title_justify="left")
-    table.add_column(str(over.quantity), no_wrap=True)
+    table.add_column(quantity, no_wrap=True)
     for name in ("as loaded", "makespan", "", "exposed", "peak memory", "in flight"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
-    best = knee(rows)
+    best = None if quantity == Quantity.PARTITIONS else knee(rows)
     for row in rows:
         found = row.metrics
         if found is None:
@@ -79,7 +89,7 @@ def _show(over: Range, rows: Sequence[Row]) -> None:
     console().print(table)
 
 
-def _plot(over: Range, rows: Sequence[Row]) -> str:
+def _plot(quantity: str, rows: Sequence[Row]) -> str:
     possible = [row for row in rows if row.metrics is not None]
     labels = [row.value for row in possible]
     series = [
@@ -87,4 +97,4 @@ def _plot(over: Range, rows: Sequence[Row]) -> str:
         Series("exposed", [r.metrics.exposed for r in possible if r.metrics]),
         Series("as loaded", [r.base.makespan for r in possible]),
     ]
-    return plot_svg(f"over {over.quantity} (predicted by the model)", labels, series)
+    return plot_svg(f"over {quantity} (predicted by the model)", labels, series)
