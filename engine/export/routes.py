@@ -63,7 +63,7 @@ def _dot_merging(program: Program, family: str) -> Iterator[str]:
         return
     for graph in program.graphs.values():
         dots = [n for n, opcode in enumerate(graph.opcodes) if opcode == "dot"]
-        shared = Counter(o for n in dots for o in dict.fromkeys(graph.operands[n].tolist()))
+        shared = Counter(o for n in dots for o in dict.fromkeys(graph.operands.of(n).tolist()))
         if any(number > 1 for number in shared.values()):
             yield (
                 "einsums that share an operand may be merged into one, and with them the transfers that one of them "

@@ -1,0 +1,54 @@
+"""What a target's compiler undoes is said with the flag that stops it, and only where it happens."""
+
+from __future__ import annotations
+
+from engine.chips.budget import Budget
+from engine.chips.inference import machine_for
+from engine.chips.library import load_chip
+from engine.cost.programs import prepare
+from engine.export.routes import readme, undoing
+from engine.hlo.reading import read_here
+from engine.schedule.programs import schedule_program
+from engine.schedule.registry import parse_scheduler
+
+PERMUTES = """HloModule ring, is_scheduled=true, num_partitions=2
+
+ENTRY %main (x: bf16[1024,1024], w: bf16[1024,1024]) -> bf16[1024,1024] {
+  %x = bf16[1024,1024]{1,0} parameter(0)
+  %w = bf16[1024,1024]{1,0} parameter(1)
+  %empty = (bf16[1024,1024]{1,0}, bf16[1024,1024]{1,0}) collective-permute-start(%x), channel_id=1, source_target_pairs={{0,1},{1,0}}
+  %y = bf16[1024,1024]{1,0} collective-permute-done(%empty)
+  %full = (bf16[1024,1024]{1,0}, bf16[1024,1024]{1,0}) collective-permute-start(%y), channel_id=2, source_target_pairs={{0,1},{1,0}}
+  %a = bf16[1024,1024]{1,0} dot(%y, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  %z = bf16[1024,1024]{1,0} collective-permute-done(%full)
+  %b = bf16[1024,1024]{1,0} dot(%z, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %sum = bf16[1024,1024]{1,0} add(%a, %b)
+}
+"""  # noqa: E501  # one instruction a line, as HLO is printed
+
+
+def said(chip: str) -> tuple[str, ...]:
+    module = read_here(PERMUTES.encode())
+    machine = machine_for(module, load_chip(chip))
+    program = prepare(module, machine)
+    return undoing(program, schedule_program(program, parse_scheduler("as-loaded"), Budget(4)), machine)
+
+
+def test_a_gpu_combines_and_merges() -> None:
+    empty, combined, merged = said("h100")
+    assert empty.startswith("empty: nothing stands between start and done")
+    assert "--xla_gpu_collective_permute_combine_threshold_bytes=0" in combined
+    assert "--xla_disable_hlo_passes=dot-merger" in merged
+
+
+def test_a_tpu_only_turns_empty_pairs_back() -> None:
+    (empty,) = said("tpu-v4")
+    assert empty.startswith("empty: ")
+
+
+def test_the_readme_repeats_the_warnings_and_names_the_call() -> None:
+    text = readme("ring", 2, order_only=False, undone=said("h100"))
+    assert all(f"- {warning}." in text for warning in said("h100"))
+    assert ".wrap(step)" in text
+    assert "--num_partitions=2" in text
+    assert "Nothing that is known" in readme("ring", 2, order_only=True, undone=())
