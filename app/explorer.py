@@ -141,6 +141,31 @@ class Explorer(QObject):
                 self.trials.learn(one, variant.metrics)
         self.trials.measure(title, asked)
 
+    def evaluated(self, asked: Asked) -> Variant | None:
+        return self.evaluations.known(asked)
+
+    def evaluate(self, title: str, asked: Asked, arrived: Callable[[Variant | str], None]) -> None:
+        known, module = self.evaluations.known(asked), self.documents.module
+        if known is not None or module is None:
+            arrived(known or "no module is open")
+            return
+
+        def done(variant: Variant) -> None:
+            if self.documents.module is module:
+                self.evaluations.remember(variant)
+                self.trials.learn(asked, variant.metrics)
+                arrived(variant)
+
+        self.job_list.start(
+            title,
+            "app.work:evaluate",
+            module,
+            *asked,
+            "",
+            done=done,
+            failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
+        )
+
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
         self.job_list.start(
             "printing HLO",

@@ -98,6 +98,17 @@ class Host(Protocol):
         """Have plans measured by jobs, in this order; what is known already is not computed again."""
         ...
 
+    def evaluated(self, asked: Asked) -> Variant | None:
+        """The variant of a plan on a machine, None while it is not known."""
+        ...
+
+    def evaluate(self, title: str, asked: Asked, arrived: Callable[[Variant | str], None]) -> None:
+        """Have the variant of a plan made, at once where it is known, without an entry for it.
+
+        `arrived` gets the variant, or why there is none: empty where the job was cancelled.
+        """
+        ...
+
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
         """Have a variant's module printed as HLO text, aligned with that of another one if given.
 

@@ -32,6 +32,8 @@ class FakeHost:
         self.known: dict[Asked, Metrics | str] = {}
         self.wanted: list[Asked] = []
         self.measured_listeners: list[Callable[[], None]] = []
+        self.variants: dict[Asked, Variant] = {}
+        self.evaluating: list[Asked] = []
         self.holding = False
         self.answers: list[Callable[[Outline | str], None]] = []
 
@@ -75,6 +77,15 @@ class FakeHost:
         self.known[asked] = answer
         for listener in tuple(self.measured_listeners):
             listener()
+
+    def evaluated(self, asked: Asked) -> Variant | None:
+        return self.variants.get(asked)
+
+    def evaluate(self, title: str, asked: Asked, arrived: Callable[[Variant | str], None]) -> None:
+        """At once where the test has given the variant in `variants`; else never."""
+        self.evaluating.append(asked)
+        if asked in self.variants:
+            arrived(self.variants[asked])
 
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
         arrived(printed(_text(variant), _text(beside) if beside is not None else None))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,7 +31,7 @@ class FusionRow:
 
 def fusion_rows(variant: Variant) -> tuple[FusionRow, ...]:
     """Fusions by harm: what exposes most first, then what waits most, then what takes longest."""
-    waited = _waited_by_name(variant)
+    waited = waited_by_name(variant)
     rows = [
         FusionRow(
             fusion,
@@ -42,7 +44,8 @@ def fusion_rows(variant: Variant) -> tuple[FusionRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.exposed, -row.waits, -row.time)))
 
 
-def _waited_by_name(variant: Variant) -> dict[str, int]:
+@lru_cache(maxsize=64)
+def waited_by_name(variant: Variant) -> Mapping[str, int]:
     """Name of each done (or blocking collective) → time that compute waits at it."""
     timeline = variant.timeline
     gaps = np.flatnonzero(timeline.category == Category.EXPOSED)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QBoxLayout,
     QGridLayout,
     QHeaderView,
     QLabel,
     QPushButton,
+    QRadioButton,
     QScrollArea,
+    QSizePolicy,
     QSplitter,
     QTableWidget,
     QTableWidgetItem,
@@ -21,13 +25,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.passes.fusion import Alternative
-from engine.quantities import bytes_text, gain_text, time_text
+from engine.passes.fusion import Alternative, Fusion
+from engine.quantities import bytes_text, gain_text, signed_time_text, time_text
 from engine.session import edits
-from engine.session.session import Session
+from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.fusion.diagram import Diagram
+from views.fusion.early import Tried, early_dones
 from views.fusion.harm import FusionRow, fusion_rows, taken
+from views.fusion.inside import inside_of
+from views.fusion.strips import Strips
 from views.ports import Host, follow, in_view
 from views.theme import GRID
 
@@ -40,7 +48,10 @@ _TIPS = (
     "Compute waits this long for transfers that the einsum inside does not need",
     "Compute waits this long for transfers that the fusion needs",
 )
-_MOST_MEMBERS = 24
+_MOST_NAMES = 8
+_MOST_EARLY = 4
+_NARROW = 900
+"""Pixels of width below which the graph comes under the words."""
 MOST = 300
 """Decisions listed, the most harmful first."""
 
@@ -83,17 +94,31 @@ class FusionPane(QWidget):
         detail = QWidget()
         lines = QVBoxLayout(detail)
         lines.setContentsMargins(3 * GRID, 0, 2 * GRID, 2 * GRID)
-        lines.addWidget(self.inside)
+        self.diagram = Diagram(host)
+        self.figures = QLabel()
+        self.figures.setWordWrap(True)
+        self.strips = Strips(host)
+        self._tried: Alternative | None = None
+        self.early = QLabel()
+        self.early.setWordWrap(True)
+        lines.addWidget(self.early)
         lines.addLayout(self.choices)
+        lines.addWidget(self.figures)
+        lines.addWidget(self.strips)
+        self._beside = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._beside.addWidget(self.inside, 1)
+        self._beside.addWidget(self.diagram, 2)
+        lines.addLayout(self._beside)
         lines.addStretch(1)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QScrollArea.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(detail)
         split = QSplitter()
         split.addWidget(self.table)
         split.addWidget(scroll)
-        split.setSizes([560, 340])
+        split.setSizes([400, 600])
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.text)
@@ -103,6 +128,18 @@ class FusionPane(QWidget):
         stop = host.watch_measured(self._show_choices)
         self.destroyed.connect(lambda *_: stop())
         self.refresh()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        super().resizeEvent(event)
+        narrow = self.width() < _NARROW
+        self._beside.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._paint_harm()
+            self.diagram.redraw()
+            self._show_choices()
 
     def came_into_view(self) -> None:
         """List what was put off while nobody looked."""
@@ -142,7 +179,6 @@ class FusionPane(QWidget):
         return f"{entry.key}: {harmful:,} of {count} expose transfers, {time_text(worst)} together.{more}"
 
     def _fill(self) -> None:
-        theme = self._host.theme
         self.table.setRowCount(min(len(self._rows), MOST))
         for number, row in enumerate(self._rows[:MOST]):
             fusion = row.fusion
@@ -159,13 +195,17 @@ class FusionPane(QWidget):
                 item.setToolTip(text)
                 if column >= 2:
                     item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-                if column == 4:
-                    item.setForeground(QColor(theme.loss))
                 self.table.setItem(number, column, item)
-        if self._rows:
-            self.table.setCurrentCell(0, 0)
-        else:
-            self._show_choices()
+        self._paint_harm()
+        self.table.setCurrentCell(-1, -1)
+        self.table.setCurrentCell(0 if self._rows else -1, 0)
+
+    def _paint_harm(self) -> None:
+        """What exposes transfers, in the colour of losses."""
+        for number in range(self.table.rowCount()):
+            item = self.table.item(number, 4)
+            if item is not None:
+                item.setForeground(QColor(self._host.theme.loss))
 
     def _current(self) -> FusionRow | None:
         row = self.table.currentRow()
@@ -174,6 +214,10 @@ class FusionPane(QWidget):
     def _picked(self, number: int) -> None:
         row, session = self._current(), self._host.store.state
         entry = session.active_entry
+        self._tried = None
+        self.strips.clear()
+        self.figures.clear()
+        self.diagram.show_inside(inside_of(self._variant, row.fusion) if row and self._variant else None)
         if row is None or entry is None:
             self._show_choices()
             return
@@ -189,33 +233,87 @@ class FusionPane(QWidget):
         while (item := self.choices.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         row, entry = self._current(), self._host.store.state.active_entry
-        self.inside.setText(_inside(row) if row is not None else "")
+        self._say()
         if row is None or entry is None or entry.variant is None:
             return
         for number, choice in enumerate(row.fusion.alternatives):
             answer = self._host.measured((entry.machine, taken(entry.plan, choice)))
-            label = QLabel(choice.what)
-            label.setWordWrap(True)
-            self.choices.addWidget(label, number, 0)
-            self.choices.addWidget(self._gain(answer, entry.variant.metrics), number, 1)
-            button = QPushButton("Take")
+            gain = gain_of(answer, entry.variant.metrics)
+            for column, widget in enumerate((self._previewer(choice), self._gain(answer, gain, entry.variant.metrics))):
+                widget.setToolTip(f"{choice.what}: {gain.in_words}")
+                self.choices.addWidget(widget, number, column)
+            button = QPushButton(f"Take {gain.time}" if gain.time else "Take")
+            button.setToolTip(f"{choice.what}: {gain.in_words}. One step that Undo takes back.")
             button.setAccessibleName(f"take: {choice.what}")
+            button.setEnabled(not isinstance(answer, str))
             button.clicked.connect(self._taker(choice))
             self.choices.addWidget(button, number, 2)
+        if self._tried is None:
+            self._preview_best(row, entry)
 
-    def _gain(self, answer: Metrics | str | None, now: Metrics) -> QLabel:
-        label = QLabel("…")
-        if isinstance(answer, str):
-            label.setText("impossible")
-            label.setToolTip(answer)
-        elif answer is not None:
-            label.setText(f"{gain_text(now.makespan, answer.makespan)}")
-            label.setToolTip(f"{time_text(answer.makespan)}, {time_text(answer.exposed)} exposed")
+    def _previewer(self, choice: Alternative) -> QRadioButton:
+        button = QRadioButton(choice.what)
+        button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        button.setAccessibleName(f"compare: {choice.what}")
+        button.setChecked(choice == self._tried)
+        button.clicked.connect(lambda: self.preview(choice))
+        return button
+
+    def _preview_best(self, row: FusionRow, entry: Entry) -> None:
+        """As soon as every alternative is measured."""
+        answers = [(self._host.measured((entry.machine, taken(entry.plan, c))), c) for c in row.fusion.alternatives]
+        if any(answer is None for answer, _ in answers):
+            return
+        found = [(answer.makespan, n) for n, (answer, _) in enumerate(answers) if isinstance(answer, Metrics)]
+        if found:
+            self.preview(answers[min(found)[1]][1])
+
+    def preview(self, choice: Alternative) -> None:
+        """Show both timelines around the picked fusion, as it is and with another decision."""
+        row, entry = self._current(), self._host.store.state.active_entry
+        if row is None or entry is None or entry.variant is None or entry.stale:
+            return
+        self._tried = choice
+        now = entry.variant
+
+        def arrived(then: Variant | str) -> None:
+            still = self._host.store.state.active_variant is now and self._tried == choice and self._current() is row
+            if not still:
+                return
+            if isinstance(then, str):
+                self.figures.setText(then)
+                return
+            self.strips.compare(row.fusion, now, then, choice.what)
+            self.figures.setText(compared(now.metrics, then.metrics))
+            self._say()
+
+        self.figures.setText(f"trying: {choice.what} …")
+        self._host.evaluate(f"trying: {choice.what}", (entry.machine, taken(entry.plan, choice)), arrived)
+
+    def _say(self) -> None:
+        """The inside in words, and for each transfer that comes too early what could be done."""
+        row, entry = self._current(), self._host.store.state.active_entry
+        if row is None or entry is None or self._variant is None:
+            self.inside.clear()
+            self.early.clear()
+            return
+        tried = tried_of(self._host, entry, row.fusion)
+        found = early_dones(self._variant, row.fusion)
+        said = [one.said(tried) for one in found[:_MOST_EARLY]]
+        if len(found) > _MOST_EARLY:
+            said.append(f"and {len(found) - _MOST_EARLY} more")
+        self.early.setText("\n".join(said))
+        self.early.setVisible(bool(said))
+        self.inside.setText(_inside(row))
+
+    def _gain(self, answer: Metrics | str | None, gain: Gain, now: Metrics) -> QLabel:
+        label = QLabel(gain.part)
+        if isinstance(answer, Metrics):
             theme = self._host.theme
-            role = theme.gain if answer.makespan < now.makespan else theme.muted
-            label.setStyleSheet(f"color: {role}")
+            label.setStyleSheet(f"color: {theme.gain if answer.makespan < now.makespan else theme.muted}")
         return label
 
     def _taker(self, choice: Alternative) -> Callable[[], None]:
@@ -231,17 +329,62 @@ class FusionPane(QWidget):
         return take
 
 
+@dataclass(frozen=True)
+class Gain:
+    """What another decision would bring, as text."""
+
+    part: str
+    time: str
+    in_words: str
+
+
+def gain_of(answer: Metrics | str | None, now: Metrics) -> Gain:
+    if answer is None:
+        return Gain("…", "", "not measured yet")
+    if isinstance(answer, str):
+        return Gain("impossible", "", answer)
+    change = signed_time_text(answer.makespan - now.makespan)
+    part = gain_text(now.makespan, answer.makespan)
+    exposed = signed_time_text(answer.exposed - now.exposed)
+    return Gain(part, change, f"predicted makespan {change} ({part}), exposed communication {exposed}")
+
+
+def compared(now: Metrics, then: Metrics) -> str:
+    """The difference in figures, one line."""
+    return (
+        f"makespan {time_text(now.makespan)} → {time_text(then.makespan)} "
+        f"({signed_time_text(then.makespan - now.makespan)}), "
+        f"exposed {time_text(now.exposed)} → {time_text(then.exposed)} ({signed_time_text(then.exposed - now.exposed)})"
+    )
+
+
+def tried_of(host: Host, entry: Entry, fusion: Fusion) -> list[Tried]:
+    """Those of a fusion's alternatives whose timelines are known."""
+    found = ((c, host.evaluated((entry.machine, taken(entry.plan, c)))) for c in fusion.alternatives)
+    return [(choice, variant) for choice, variant in found if variant is not None]
+
+
 def _inside(row: FusionRow) -> str:
     fusion = row.fusion
-    members = ", ".join(
-        f"<b>{escape(name)}</b>" if name == fusion.einsum else escape(name) for name in fusion.members[:_MOST_MEMBERS]
-    )
-    more = f" and {len(fusion.members) - _MOST_MEMBERS} more" if len(fusion.members) > _MOST_MEMBERS else ""
-    parts = [f"<b>{escape(fusion.name)}</b>", f"holds {members}{more}" if members else ""]
+    shown = [f"<b>{escape(n)}</b>" if n == fusion.einsum else escape(n) for n in _first(fusion.members, fusion.einsum)]
+    parts = [f"<b>{escape(fusion.name)}</b>"]
+    if fusion.members:
+        parts.append(f"holds {', '.join(shown)}{_more(fusion.members)}")
     if fusion.waits_for:
-        parts.append(f"waits for {escape(', '.join(fusion.waits_for))}")
+        parts.append(f"waits for {escape(', '.join(fusion.waits_for[:_MOST_NAMES]))}{_more(fusion.waits_for)}")
     if fusion.foreign:
-        parts.append(f"of which its einsum does not need {escape(', '.join(fusion.foreign))}")
+        foreign = escape(", ".join(fusion.foreign[:_MOST_NAMES]))
+        parts.append(f"of which its einsum does not need {foreign}{_more(fusion.foreign)}")
     if not fusion.alternatives:
         parts.append("there is no other decision to take")
     return "<br>".join(part for part in parts if part)
+
+
+def _first(names: Sequence[str], einsum: str) -> list[str]:
+    """A few names, the einsum's among them."""
+    few = list(names[:_MOST_NAMES])
+    return few if einsum in few or einsum not in names else [*few[:-1], einsum]
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
