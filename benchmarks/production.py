@@ -24,7 +24,7 @@ import numpy as np
 
 from engine import worker
 from engine.control import Control
-from engine.errors import LapstrakeError
+from engine.errors import LapstrakeError, UnsupportedError
 from engine.execute.compiling import (
     ASYNCHRONOUS_GATHERS,
     DECOMPOSED_LATE,
@@ -192,7 +192,10 @@ def judge(case: Case) -> Judged:
         held = production.ordered(default, Plan("", "as-loaded", PIN_BUDGET)).cycles
         print(f"  {'… held to one permute each way at a time':76s}{held:12,} cycles", flush=True)
     loose, pinned = tried(production, case)
-    judged = Judged(case, whole, default, held, best(loose), best(pinned))
+    if not loose:
+        raise UnsupportedError(f"no plan of {case.name} could be compiled")
+    # Where no order could be pinned, why was said, and the compiler's own order of our best stands in.
+    judged = Judged(case, whole, default, held, best(loose), best(pinned or loose))
     explain(judged)
     return judged
 

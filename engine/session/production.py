@@ -19,7 +19,7 @@ from engine.chips.machine import Machine
 from engine.control import QUIET, Control
 from engine.cost.program import Program
 from engine.cost.programs import prepare
-from engine.errors import UnsupportedError
+from engine.errors import UnsupportedError, WorkerError
 from engine.execute.compiling import (
     ASYNCHRONOUS_GATHERS,
     DEADLINE,
@@ -240,7 +240,7 @@ def produce(production: Production, plan: Plan, *, control: Control = QUIET) -> 
         try:
             order = production.ordered(ours, plan, control.part(0.8, 0.85))
             found.append(production.pinned(name, result.module, order, control.part(0.85, 1.0)))
-        except UnsupportedError as reason:
+        except (UnsupportedError, WorkerError) as reason:
             missing.append(f"{name}: {reason}")
     return found, missing
 
