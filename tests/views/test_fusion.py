@@ -16,6 +16,7 @@ from engine.ir.module import Module
 from engine.layout.outline import Look
 from engine.passes.fusion import Alternative, Fusion
 from engine.quantities import time_text
+from engine.session import edits
 from engine.session.plan import AS_LOADED, Plan
 from engine.session.variant import Variant
 from tests.views.fake_host import FakeHost, host_of
@@ -26,6 +27,7 @@ from views.fusion.harm import taken, waited_by_name
 from views.fusion.inside import LATE, MOST, inside_of
 from views.fusion.pane import FusionPane, gain_of
 from views.fusion.strips import place_of
+from views.inspector.inspector import Inspector
 
 PLAN = Plan("decompose,async-permute,fuse", "bottom-up")
 APART = Alternative("leave dot.1.0 apart", "apart", "dot.1.0")
@@ -212,3 +214,21 @@ class TestPane:
         pane.setPalette(QPalette())
         assert not pane.diagram.grab().isNull()
         pane.close()
+
+
+class TestInspector:
+    def test_a_done_says_which_fusion_makes_it_early_and_what_helps(self, qtbot: QtBot, host: FakeHost) -> None:
+        entry = host.store.state.active_entry
+        assert entry is not None
+        inspector = Inspector(host)
+        qtbot.addWidget(inspector)
+        host.store.become("Select", edits.selected(host.store.state, entry.key, (2102,)))
+        assert f"{DONE}: dot.1.0 waits for it too early" in inspector.below.text()
+        asked, then = (entry.machine, taken(entry.plan, APART)), better()
+        host.variants[asked] = then
+        inspector.below.linkActivated.emit("try:2102")
+        left = time_text(waited_by_name(then).get(DONE, 0))
+        assert f"leave dot.1.0 apart instead: {left}" in inspector.below.text()
+        assert "try:2102" not in inspector.below.text()
+        host.store.become("Select", edits.selected(host.store.state, entry.key, (2001,)))
+        assert "too early" not in inspector.below.text()

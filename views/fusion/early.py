@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from engine.passes.fusion import Alternative, Fusion
 from engine.quantities import time_text
 from engine.session.lookup import lookup
+from engine.session.session import Entry
 from engine.session.variant import Variant
-from views.fusion.harm import waited_by_name
+from views.fusion.harm import taken, waited_by_name
+from views.ports import Host
 
 Tried = tuple[Alternative, Variant]
 """Another decision, and what came of it."""
@@ -57,3 +59,9 @@ def early_of(variant: Variant, instruction: int) -> Iterator[Early]:
     for fusion in variant.fusions:
         if names & set(fusion.foreign):
             yield from (early for early in early_dones(variant, fusion) if early.done in names)
+
+
+def tried_of(host: Host, entry: Entry, fusion: Fusion) -> list[Tried]:
+    """Those of a fusion's alternatives whose timelines are known."""
+    found = ((c, host.evaluated((entry.machine, taken(entry.plan, c)))) for c in fusion.alternatives)
+    return [(choice, variant) for choice, variant in found if variant is not None]

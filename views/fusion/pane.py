@@ -25,14 +25,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.passes.fusion import Alternative, Fusion
+from engine.passes.fusion import Alternative
 from engine.quantities import bytes_text, gain_text, signed_time_text, time_text
 from engine.session import edits
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.fusion.diagram import Diagram
-from views.fusion.early import Tried, early_dones
+from views.fusion.early import early_dones, tried_of
 from views.fusion.harm import FusionRow, fusion_rows, taken
 from views.fusion.inside import inside_of
 from views.fusion.strips import Strips
@@ -356,12 +356,6 @@ def compared(now: Metrics, then: Metrics) -> str:
         f"({signed_time_text(then.makespan - now.makespan)}), "
         f"exposed {time_text(now.exposed)} → {time_text(then.exposed)} ({signed_time_text(then.exposed - now.exposed)})"
     )
-
-
-def tried_of(host: Host, entry: Entry, fusion: Fusion) -> list[Tried]:
-    """Those of a fusion's alternatives whose timelines are known."""
-    found = ((c, host.evaluated((entry.machine, taken(entry.plan, c)))) for c in fusion.alternatives)
-    return [(choice, variant) for choice, variant in found if variant is not None]
 
 
 def _inside(row: FusionRow) -> str:

@@ -13,6 +13,8 @@ from engine.quantities import bytes_text, count_text, exact_time_text, time_text
 from engine.session import edits
 from engine.session.session import Session
 from engine.session.variant import Variant
+from views.fusion.early import early_of, tried_of
+from views.fusion.harm import taken
 from views.inspector.facts import (
     candidate_of,
     decisions,
@@ -83,6 +85,7 @@ class Inspector(QScrollArea):
         parts = (
             _times(session, muted),
             _why(session),
+            _early(self._host, session, instruction.id),
             _decision(variant, instruction.id, asked=self._asked == instruction.id),
             _links(variant, instruction, muted),
             _origin(instruction, muted),
@@ -96,9 +99,24 @@ class Inspector(QScrollArea):
         if kind == "explain":
             self._asked = int(number)
             self._session_changed(session, frozenset({"selection"}))
+        if kind == "try":
+            self._try_others(session, int(number))
         if kind == "instruction" and found is not None:
             key = next((e.key for e in session.entries if e.variant is found[0]), session.active)
             self._host.store.become("Select", edits.selected(session, key, (int(number),)))
+
+    def _try_others(self, session: Session, instruction: int) -> None:
+        """Have what else could be fused simulated, and say what each makes of the transfer."""
+        entry = session.active_entry
+        if entry is None or entry.variant is None:
+            return
+        for early in early_of(entry.variant, instruction):
+            for choice in early.fusion.alternatives:
+                asked = (entry.machine, taken(entry.plan, choice))
+                self._host.evaluate(f"trying: {choice.what}", asked, lambda _: self._say_again())
+
+    def _say_again(self) -> None:
+        self._session_changed(self._host.store.state, frozenset({"selection"}))
 
 
 def _text() -> QLabel:
@@ -181,6 +199,21 @@ def _times(session: Session, muted: str) -> str:
 def _why(session: Session) -> str:
     sentences = why_exposed(session)
     return _section("Why exposed", "".join(f"<p style='margin:0'>{escape(s)}</p>" for s in sentences))
+
+
+def _early(host: Host, session: Session, instruction: int) -> str:
+    """Which fusion of the active variant waits for a transfer too early, and what another decision makes of it."""
+    entry = session.active_entry
+    if entry is None or entry.variant is None:
+        return ""
+    body, open_ones = "", False
+    for early in early_of(entry.variant, instruction):
+        tried = tried_of(host, entry, early.fusion)
+        body += f"<p style='margin:0 0 4px 0'>{escape(early.said(tried))}</p>"
+        open_ones |= len(tried) < len(early.fusion.alternatives)
+    if open_ones:
+        body += f"<p style='margin:0'><a href='try:{instruction}'>Try the other decisions</a></p>"
+    return _section(f"Fusion, in {entry.key}", body)
 
 
 def _decision(variant: Variant, instruction: int, *, asked: bool) -> str:
