@@ -205,7 +205,7 @@ def _box(machine: Machine, groups: Lists) -> _Box | None:
 def _share(torus: Torus, at: Ints, axis: int) -> float:
     """Groups whose span along `axis` covers the same link, per line of chips."""
     low, high = at[:, :, axis].min(axis=1), at[:, :, axis].max(axis=1)
-    others = np.delete(at, axis, axis=2) @ np.concatenate([[1], np.cumprod(np.delete(torus.shape, axis))[:-1]])
+    others = np.delete(at, axis, axis=2) @ np.concatenate([[1], np.cumprod(np.delete(torus.shape, axis))])[:-1]
     covered = np.zeros((int(np.prod(torus.shape)) // torus.shape[axis], torus.shape[axis]))
     for group in range(len(at)):
         covered[np.unique(others[group]), low[group] : high[group]] += 1

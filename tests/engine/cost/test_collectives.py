@@ -92,6 +92,14 @@ def test_gathering_without_wrap_takes_twice_as_long() -> None:
     assert ratio == pytest.approx(2, rel=0.02)
 
 
+@pytest.mark.parametrize("opcode", WHOLE)
+@pytest.mark.parametrize("wrap", "tm")
+def test_one_axis_alone_is_a_torus_with_axes_of_one(opcode: str, wrap: str) -> None:
+    groups = along((8,), 0)
+    alone = collective_time(machine(8, topology=f"8{wrap}"), opcode, groups, MB)
+    assert alone.time == collective_time(machine(8, topology=f"8{wrap}x1x1"), opcode, groups, MB).time
+
+
 def test_the_public_v5e_gather() -> None:
     """34 MB over 4 chips in a line: 560 µs by the public formula, 680 measured."""
     found = collective_time(machine(4, "tpu-v5e", "4x1"), "all-gather", along((4,), 0), 34_000_000)
