@@ -13,6 +13,9 @@ from engine.errors import UsageError
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file through a temporary neighbour, flushed to disk and renamed. UsageError where that is impossible."""
     target = Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        _write_through(target, content)
+        return
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
@@ -28,6 +31,14 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
+
+
+def _write_through(device: Path, content: bytes) -> None:
+    """Into a device or a pipe: to rename something over it would take it from everybody else."""
+    try:
+        device.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"cannot write {device}: {error.strerror}") from error
 
 
 def _mode(target: Path) -> int:

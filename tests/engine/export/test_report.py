@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -66,3 +67,14 @@ def test_files_appear_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         write_atomically(tmp_path, b"")
     assert [p.name for p in tmp_path.iterdir()] == ["out.html"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs a pipe with a name")
+def test_a_device_is_written_into_and_not_replaced() -> None:
+    reader, writer = os.pipe()
+    try:
+        write_atomically(f"/dev/fd/{writer}", b"through")
+        os.close(writer)
+        assert os.read(reader, 99) == b"through"
+    finally:
+        os.close(reader)
