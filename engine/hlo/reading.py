@@ -65,7 +65,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     except FileNotFoundError:
         raise InputError(f"{shown}: there is no such file") from None
     except OSError as error:
-        if Path(path).is_dir():  # Windows refuses a folder as not permitted
+        if os.path.isdir(path):  # Windows refuses a folder as not permitted
             raise InputError(describe_folder(Path(path))) from None
         raise InputError(f"{shown}: {error.strerror or error}") from None
 

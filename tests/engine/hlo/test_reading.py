@@ -13,11 +13,12 @@ import pytest
 from engine import worker
 from engine.control import Cancelled, Control
 from engine.errors import InputError
+from engine.export.captured import captured_file
 from engine.hlo import xla
 from engine.hlo.complaints import explain_death
 from engine.hlo.hlo_pb2 import HloModuleProto, HloProto
 from engine.hlo.printing import print_here
-from engine.hlo.reading import read, read_here
+from engine.hlo.reading import read, read_bytes, read_here
 from tests.engine.hlo.texts import BIG_CONSTANT, GATHER, LOOP, SCHEDULED
 
 
@@ -179,6 +180,13 @@ def test_a_folder_lists_its_modules(tmp_path: Path) -> None:
 def test_a_missing_file() -> None:
     with pytest.raises(InputError, match=r"no-such\.hlo: there is no such file"):
         read("no-such.hlo")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows calls such a file missing")
+def test_a_name_that_is_too_long() -> None:
+    path = captured_file("a" * 300)
+    with pytest.raises(InputError, match="a: File name too long"):
+        read_bytes(path)
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
