@@ -2,9 +2,10 @@
 
     python -m benchmarks.dispatch [--calls 400]
 
-The steps do next to nothing on 8 CPU devices, so that nearly all of the time is the call's. They donate nothing: on CPU with jaxlib 0.10.2, whose scheduler hook forgets
-donation, a wrapped step deletes its donated arguments itself, which takes about 3 µs for each. Exit status 1 when a
-wrapped call takes longer than the original's by more than 50 µs or 2 %, whichever is more.
+The steps do next to nothing on 8 CPU devices, so that nearly all of the time is the call's. They donate nothing: on
+CPU with jaxlib 0.10.2, whose scheduler hook forgets donation, a wrapped step deletes its donated arguments itself,
+which takes about 3 µs for each. Exit status 1 when a wrapped call takes longer than the original's by more than 50 µs
+or 2 %, whichever is more.
 """
 
 from __future__ import annotations
