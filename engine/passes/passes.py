@@ -33,6 +33,15 @@ class Result:
     fusions: tuple[Fusion, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def then(self, later: Result) -> Result:
+        """The module of `later`, which was made from this one's, and what both say."""
+        return Result(
+            later.module,
+            (*self.candidates, *later.candidates),
+            (*self.fusions, *later.fusions),
+            (*self.notes, *later.notes),
+        )
+
 
 @runtime_checkable
 class Pass(Protocol):

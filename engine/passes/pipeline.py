@@ -47,13 +47,7 @@ class Pipeline:
         result = Result(module)
         for number, step in enumerate(self.passes):
             context.control.step(number / len(self.passes), step.name)
-            done = step.apply(result.module, replace(context, control=self._part(context, number)))
-            result = Result(
-                done.module,
-                (*result.candidates, *done.candidates),
-                (*result.fusions, *done.fusions),
-                (*result.notes, *done.notes),
-            )
+            result = result.then(step.apply(result.module, replace(context, control=self._part(context, number))))
         return result
 
     def _part(self, context: Context, number: int) -> Control:

@@ -100,7 +100,12 @@ class Evaluator:
             return makespan_of(program, schedule_program(program, scheduler, budget))
 
         if key not in self._results:
-            self._results[key] = pipeline.run(self.module, Context(self.machine, control, trial))
+            # Passes one by one, so that plans that differ in a later one share what the earlier ones made.
+            made, last = Result(self.module), pipeline.passes[-1:]
+            if len(pipeline.passes) > 1:
+                made, _ = self._transform(Pipeline(pipeline.passes[:-1]), scheduler, budget, control.part(0.0, 0.5))
+                control = control.part(0.5, 1.0)
+            self._results[key] = made.then(Pipeline(last).run(made.module, Context(self.machine, control, trial)))
         return self._results[key], key
 
     def _price(self, key: str, result: Result, control: Control) -> Program:
