@@ -47,6 +47,7 @@ AS_LOADED = Plan(passes="", scheduler="as-loaded")
 
 
 def plain_plan(module: Module) -> Plan:
-    """The plan of variant 0: the module as loaded, fused where it was loaded before fusion."""
+    """The plan of variant 0: the module as loaded, fused where it was loaded before fusion and carries no order: to
+    fuse would lose that order, and with it what overlaps."""
     fused = any(i.opcode == "fusion" for c in module.proto.computations for i in c.instructions)
-    return AS_LOADED if fused else replace(AS_LOADED, passes=PLAIN_PASSES)
+    return AS_LOADED if fused or module.is_scheduled else replace(AS_LOADED, passes=PLAIN_PASSES)
