@@ -330,7 +330,7 @@ def _costs(graph: Graph) -> Costs:
     zeros = np.zeros(count, np.int64)
     starts = np.array(["start" in opcode for opcode in graph.opcodes])
     return Costs(
-        compute=np.where(np.array([o in ("dot", "add") for o in graph.opcodes]), 300 * US, 0),
+        compute=np.where(np.array([o in ("dot", "add", "fusion") for o in graph.opcodes]), 300 * US, 0),
         transfer=np.where(starts, 250 * US, 0),
         kind=np.zeros(count, np.uint8),
         flops=np.where(np.array([o == "dot" for o in graph.opcodes]), 10**11, 0),

@@ -23,7 +23,7 @@ from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import around, module_of, timeline_of, variant
 from views.fusion.diagram import described
 from views.fusion.early import early_dones, early_of
-from views.fusion.harm import taken, waited_by_name
+from views.fusion.harm import caused, fusion_rows, taken, waited_by_name
 from views.fusion.inside import LATE, MOST, inside_of
 from views.fusion.pane import FusionPane, gain_of
 from views.fusion.strips import place_of
@@ -145,6 +145,15 @@ class TestEarly:
         assert left < early.exposed
         assert early.said(((APART, then),)).endswith(f"; leave dot.1.0 apart instead: {time_text(left)}")
         assert early.said(((APART, now),)).endswith("to leave dot.1.0 apart does not change that")
+
+    def test_a_transfer_that_something_else_reads_first_is_not_held_against_a_fusion(self) -> None:
+        made = fused()
+        assert caused(made, FUSION) == (DONE,)
+        assert fusion_rows(made)[0].exposed == waited_by_name(made)[DONE]
+        later = replace(FUSION, instruction=2104)
+        assert caused(made, later) == ()
+        assert early_dones(made, later) == ()
+        assert fusion_rows(replace(made, fusions=(later,)))[0].exposed == 0
 
     def test_it_is_found_by_the_start_as_by_the_done(self) -> None:
         made = fused()

@@ -366,7 +366,7 @@ class TestFusion:
         made = variant(1, plan=replace(BEST, passes=f"{BEST.passes},fuse"))
         fusions = (
             Fusion("add.0.0", 2004, ("add.0.0",), "kLoop", "", (), (), 1 << 20),
-            Fusion("add.1.0", 2104, ("dot.1.0", "add.1.0"), "kOutput", "dot.1.0", done, done, 1 << 20, (apart,)),
+            Fusion("add.1.0", 2103, ("dot.1.0", "add.1.0"), "kOutput", "dot.1.0", done, done, 1 << 20, (apart,)),
         )
         host = host_of(variant(1, plan=AS_LOADED), replace(made, fusions=fusions))
         pane = FusionPane(host)

@@ -10,7 +10,7 @@ from engine.quantities import time_text
 from engine.session.lookup import lookup
 from engine.session.session import Entry
 from engine.session.variant import Variant
-from views.fusion.harm import taken, waited_by_name
+from views.fusion.harm import caused, taken, waited_by_name
 from views.ports import Host
 
 Tried = tuple[Alternative, Variant]
@@ -19,7 +19,7 @@ Tried = tuple[Alternative, Variant]
 
 @dataclass(frozen=True, eq=False)
 class Early:
-    """A transfer that a fusion waits for although its einsum does not need it. Picoseconds."""
+    """A transfer that a fusion is the first to wait for although its einsum does not need it. Picoseconds."""
 
     done: str
     fusion: Fusion
@@ -41,7 +41,7 @@ class Early:
 def early_dones(variant: Variant, fusion: Fusion) -> tuple[Early, ...]:
     """What a fusion waits for too early, longest first."""
     waited = waited_by_name(variant)
-    found = (Early(done, fusion, waited.get(done, 0)) for done in fusion.foreign)
+    found = (Early(done, fusion, waited.get(done, 0)) for done in caused(variant, fusion))
     return tuple(sorted((e for e in found if e.exposed), key=lambda e: -e.exposed))
 
 

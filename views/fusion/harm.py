@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from engine.ir.graph import Graph, Ints
 from engine.passes.fusion import Alternative, Fusion
 from engine.session import edits
 from engine.session.lookup import lookup
@@ -24,7 +25,7 @@ class FusionRow:
     fusion: Fusion
     time: int
     exposed: int
-    """Time in which compute waits for transfers that the fusion's einsum does not need."""
+    """Time in which compute waits for transfers that the fusion's einsum does not need and nothing reads earlier."""
     waits: int
     """Time in which compute waits for any transfer that the fusion waits for."""
 
@@ -36,12 +37,55 @@ def fusion_rows(variant: Variant) -> tuple[FusionRow, ...]:
         FusionRow(
             fusion,
             price.compute if (price := price_of(variant, fusion.instruction)) is not None else 0,
-            sum(waited.get(name, 0) for name in fusion.foreign),
+            sum(waited.get(name, 0) for name in caused(variant, fusion)),
             sum(waited.get(name, 0) for name in fusion.waits_for),
         )
         for fusion in variant.fusions
     ]
     return tuple(sorted(rows, key=lambda row: (-row.exposed, -row.waits, -row.time)))
+
+
+def caused(variant: Variant, fusion: Fusion) -> tuple[str, ...]:
+    """Those of the dones that a fusion's einsum does not need of which nothing that takes time runs before it."""
+    return tuple(name for name in fusion.foreign if _first_reader(variant, name) == fusion.instruction)
+
+
+@lru_cache(maxsize=4096)
+def _first_reader(variant: Variant, done: str) -> int:
+    """Id of the first instruction in the schedule's order that takes time and needs a done; -1 where none does."""
+    place = _dones(variant).get(done)
+    if place is None:
+        return -1
+    graph, node = place
+    compute, position = variant.program.costs[graph.computation].compute, _positions(variant, graph.computation)
+    front, seen, readers = graph.users.of(node).tolist(), {node}, []
+    while front:
+        user = front.pop()
+        if user in seen:
+            continue
+        seen.add(user)
+        if compute[user] > 0:
+            readers.append(user)
+        else:
+            front.extend(graph.users.of(user).tolist())
+    return int(graph.ids[min(readers, key=lambda reader: position[reader])]) if readers else -1
+
+
+@lru_cache(maxsize=64)
+def _dones(variant: Variant) -> Mapping[str, tuple[Graph, int]]:
+    """Every transfer that something waits for, by name."""
+    return {
+        graph.names[node]: (graph, node)
+        for graph in variant.program.graphs.values()
+        for node, opcode in enumerate(graph.opcodes)
+        if opcode.endswith("-done") or graph.partner[node] >= 0
+    }
+
+
+@lru_cache(maxsize=64)
+def _positions(variant: Variant, computation: int) -> Ints:
+    """When each node has its turn."""
+    return variant.schedule.orders[computation].positions()
 
 
 @lru_cache(maxsize=64)

@@ -45,7 +45,7 @@ _TIPS = (
     "As XLA calls it",
     "Compute time of one run",
     "Memory traffic that stays inside",
-    "Compute waits this long for transfers that the einsum inside does not need",
+    "Compute waits this long for transfers that the einsum inside does not need, and that nothing needs earlier",
     "Compute waits this long for transfers that the fusion needs",
 )
 _MOST_NAMES = 8
