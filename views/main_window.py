@@ -63,7 +63,8 @@ class MainWindow(QMainWindow):
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setStatusBar(StatusBar(host))
         self.timelines.view.hovered.connect(self._status_hover)
-        self.resize(1440, 900)
+        screen = self.screen().availableGeometry().size()
+        self.resize(QSize(1440, 900).boundedTo(screen))
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, frozenset({"path"}))
 

@@ -177,6 +177,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0 was expected, but {text} came")
+    return number
+
+
 def _file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE")
 
@@ -196,7 +203,7 @@ def _machine(parser: argparse.ArgumentParser) -> None:
 
 
 def _conduct(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--time-limit", type=float, metavar="SECONDS", help="give up after so long")
+    group.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="give up after so long")
     group.add_argument("--quiet", action="store_true", help="no progress, no notes")
     group.add_argument("--no-color", action="store_true")
 

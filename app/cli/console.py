@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.control import Control
+from engine.control import Cancelled, Control
 
 _PATIENCE = 1.0
 """Seconds before a progress bar appears."""
@@ -27,14 +27,17 @@ def progress(arguments: Namespace, *, limited: bool = True) -> Iterator[Control]
     def late() -> bool:
         return deadline is not None and time.monotonic() > deadline
 
-    if getattr(arguments, "quiet", False) or not sys.stderr.isatty():
-        yield Control(stop=late)
-        return
-    bar = _Bar()
+    shown = not getattr(arguments, "quiet", False) and sys.stderr is not None and sys.stderr.isatty()
+    bar = _Bar() if shown else None
     try:
-        yield Control(bar.show, late)
+        yield Control(bar.show, late) if bar else Control(stop=late)
+    except Cancelled:
+        if late():
+            raise Cancelled(f"the time limit of {limit:g} s passed (--time-limit)") from None
+        raise
     finally:
-        bar.clear()
+        if bar:
+            bar.clear()
 
 
 class _Bar:

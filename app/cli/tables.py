@@ -16,13 +16,20 @@ from engine.passes.rows import Row, rows_of
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.variant import Variant
 
-_PIPE_WIDTH = 160
-"""Columns where standard output is no terminal: nothing is wrapped away for grep."""
+_PIPE_WIDTH = 200
+"""Columns where standard output is no terminal."""
+
+
+class _Console(Console):
+    """Leaves a reader that went away to `main`, which knows the exit status for it."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def console() -> Console:
-    made = Console(highlight=False, soft_wrap=False)
-    return made if made.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+    made = _Console(highlight=False)
+    return made if made.is_terminal else _Console(highlight=False, width=_PIPE_WIDTH)
 
 
 def show_module(module: Module, machine: Machine) -> None:
@@ -66,8 +73,8 @@ def _cells(row: Row) -> Iterable[str]:
 
 def show_variants(variants: Sequence[Variant]) -> None:
     """Variants against the first one. Every time is the model's unless its row says otherwise."""
-    table = Table(box=box.SIMPLE_HEAD, title="variants (times predicted by the model, one step)", title_justify="left")
-    table.add_column("variant", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, title=f"variants, one step ({_times_of(variants)})", title_justify="left")
+    table.add_column("variant", overflow="fold")
     for name in ("makespan", "", "compute", "transfers", "exposed", "overlap", "peak memory", "in flight", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
     base = variants[0].metrics.makespan
@@ -81,9 +88,26 @@ def show_variants(variants: Sequence[Variant]) -> None:
             time_text(m.compute),
             time_text(m.comm),
             time_text(m.exposed),
-            f"{m.overlap_fraction:.0%}",
+            f"{m.overlap_fraction:.0%}" if m.transfer_union else "",
             bytes_text(m.peak_memory),
-            f"{m.max_in_flight}/{variant.schedule.budget}",
+            f"{m.max_in_flight} of {_total(variant)}",
             time_text(m.lower_bound),
         )
     console().print(table)
+
+
+def _total(variant: Variant) -> str:
+    """How many operations may be in flight in all; the whole budget where only kinds are limited."""
+    budget = variant.schedule.budget
+    return str(budget if budget.total is None else budget.total)
+
+
+def _times_of(variants: Sequence[Variant]) -> str:
+    """Whose times the variants are simulated with."""
+    found: set[int] = set()
+    for variant in variants:
+        for costs in variant.program.costs.values():
+            found.update(costs.origin.tolist())
+    names = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}
+    others = [name for origin, name in names.items() if origin in found]
+    return "times predicted by the model" + (f", in part from {' and '.join(others)}" if others else "")

@@ -15,6 +15,7 @@ from engine.cost.collectives import NOTHING, PICO, Transfer, collective_time, pa
 from engine.cost.compute import work_time
 from engine.cost.costs import Costs, Origin
 from engine.cost.work import FREE, Reader
+from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.graph import Graph
@@ -214,6 +215,11 @@ def _connection(collective: HloInstructionProto) -> object:
 
 
 def _frozen(values: list[int], dtype: type[_Number]) -> npt.NDArray[_Number]:
-    array: npt.NDArray[_Number] = np.array(values, dtype)
+    try:
+        array: npt.NDArray[_Number] = np.array(values, dtype)
+    except OverflowError:
+        raise UnsupportedError(
+            "the module has arrays so large that their cost does not fit 64 bits of picoseconds, bytes or operations"
+        ) from None
     array.setflags(write=False)
     return array

@@ -16,6 +16,7 @@ from engine.cost.program import Program
 from engine.ir.buffering import buffers_of
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
+from engine.ir.loop_copies import shows_copies
 from engine.ir.module import Module
 from engine.ir.trips import trips_of
 
@@ -48,7 +49,7 @@ def prepare(
         costs=costs,
         buffers={id_: buffers_of(module, graph) for id_, graph in graphs.items()},
         trips=trips,
-        shows_copies=module.is_scheduled,
+        shows_copies=shows_copies(module),
         weights=weights,
         notes=(*machine.notes, *notes, *unsaid, *said),
     )

@@ -25,7 +25,9 @@ class Capture:
 
 
 def captured_file(path: str, *, scheduled: bool = False) -> str:
-    """The module's file in a folder that lapstrake_capture wrote; any other path as it is."""
+    """The module's file in a folder that lapstrake_capture wrote, or in a bundle; any other path as it is."""
+    if os.path.isfile(Path(path) / "manifest.json") and not scheduled:
+        return str(Path(path) / "tuned.hlo")
     file = Path(path) / ("scheduled.hlo" if scheduled else "partitioned.hlo")
     if not os.path.isfile(Path(path) / "capture.json"):  # a name that is too long is no capture, not an error here
         return path

@@ -11,6 +11,7 @@ from engine.execute.legalize import list_groups
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.printing import print_here
+from engine.ir.loop_copies import WITHOUT_COPIES, shows_copies
 from engine.ir.module import Module
 from engine.schedule.problem import Schedule
 
@@ -59,6 +60,8 @@ def with_schedule(module: Module, schedule: Schedule) -> Module:
     """
     proto = HloModuleProto()
     proto.CopyFrom(module.proto)
+    if not shows_copies(module):
+        proto.frontend_attributes.map[WITHOUT_COPIES] = "true"
     kept = {id_: list(sequence.instruction_ids) for id_, sequence in module.proto.schedule.sequences.items()}
     fused = {
         callee

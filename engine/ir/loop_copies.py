@@ -32,6 +32,15 @@ _ELSEWHERE_IN_FUSION = frozenset(
 """What a fusion must not hold to write over what it reads."""
 
 
+WITHOUT_COPIES = "lapstrake_without_loop_copies"
+"""Frontend attribute of modules that carry an order but not the copies that a compiler would have put into it."""
+
+
+def shows_copies(module: Module) -> bool:
+    """Whether the module holds its loop-carried copies itself, as one that a compiler scheduled does."""
+    return module.is_scheduled and WITHOUT_COPIES not in module.proto.frontend_attributes.map
+
+
 @dataclass(frozen=True, slots=True)
 class LoopCopy:
     """One array that is copied at the end of every iteration."""

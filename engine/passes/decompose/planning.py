@@ -70,6 +70,9 @@ class _Planner:
         self._pricing = Pricing(self.flow, machine, collectives)
         self._proposer = Proposer(self.flow, self._pricing, options, editor)
         self._force = self._named("force", options.force)
+        both = set(options.force) & set(options.forbid)
+        if both:
+            raise UsageError(f"decompose: {', '.join(sorted(both))} cannot be forced and forbidden at once")
         self._forbid = self._named("forbid", options.forbid) - self._force
         self._entry_of: dict[int, list[Entry]] = {}
         self._chains: list[tuple[ChainSite, Proposal | None, str]] = []

@@ -9,10 +9,12 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.cost.program import Program
 from engine.cost.programs import prepare
+from engine.export.hlo import with_schedule
+from engine.hlo.printing import print_here
 from engine.hlo.reading import read_here
 from engine.schedule.problem import Order
 from engine.session.evaluation import Evaluator
-from engine.session.plan import Plan
+from engine.session.plan import AS_LOADED, Plan
 from engine.simulate.copies import copy_time
 
 SHARD = 2 * 1024 * 1024
@@ -75,3 +77,14 @@ ENTRY main {
     variant = Evaluator(read_here(text.encode())).evaluate(Plan(passes, "bottom-up"))
     (body,) = variant.program.loop_bodies
     assert (copy_time(variant.program, body, variant.schedule.orders[body]) > 0) == copied
+
+
+def test_a_plan_that_is_written_and_read_again_takes_as_long() -> None:
+    module = program().module
+    variant = Evaluator(module).evaluate(Plan("async-permute", "bottom-up"))
+    written = print_here(with_schedule(variant.program.module, variant.schedule))
+    again = Evaluator(read_here(written.encode())).evaluate(AS_LOADED)
+    # Memory may be less: with an order, more updates are seen to be in place.
+    assert again.metrics.makespan == variant.metrics.makespan
+    assert again.metrics.exposed == variant.metrics.exposed
+    assert again.metrics.peak_memory <= variant.metrics.peak_memory
