@@ -18,6 +18,7 @@ from app.actions.action import Scope
 from app.actions.table import ACTIONS
 from app.documents import Documents
 from app.evaluations import Evaluations
+from app.iterations import Iterations
 from app.jobs import Jobs
 from app.recovery import Recovery
 from app.settings import Settings
@@ -89,6 +90,9 @@ class Explorer(QObject):
                 ("HLO", HloPane(self)),
                 ("Table", TablePane(self)),
             ]
+        )
+        self.iterations: Iterations = Iterations(
+            self.store, self.job_list, self.evaluations, self.documents, self.window, self._said
         )
         self.actions: Mapping[str, QAction] = menus.install(self)
         self.window.timelines.search.line.textChanged.connect(self.graph.search_for)

@@ -16,6 +16,7 @@ from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Facts
 from engine.session.variant import Variant
+from engine.simulate.simulator import SimulationOptions, simulate
 from engine.timeline.timeline import Metrics
 from views.hlo_text.lines import Printed, printed
 
@@ -31,6 +32,16 @@ def warm(*, control: Control) -> None:
 def evaluate(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
     """The variant that a plan makes. Evaluators are kept: plans that share passes share their work."""
     return _evaluator(module, spec).evaluate(plan, name, control)
+
+
+def unfold(
+    module: Module, spec: MachineSpec, plan: Plan, name: str, iteration: tuple[int, int], *, control: Control
+) -> Variant:
+    """A variant whose timeline shows one more iteration: (instruction id of the loop, number from 0)."""
+    variant = evaluate(module, spec, plan, name, control=control.part(0.0, 0.6))
+    options = SimulationOptions(expand=(iteration,))
+    shown = simulate(variant.program, variant.schedule, options, control.part(0.6, 1.0))
+    return replace(variant, timeline=shown.timeline)
 
 
 def measure(

@@ -94,6 +94,7 @@ def test_nothing_breaks(
     disorder = Disorder(explorer, seed)
     pick = disorder.random.choice
     monkeypatch.setattr(QInputDialog, "getText", lambda *_, **__: (pick(["x", "", "a long name of a variant"]), True))
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *given, **_: (pick([given[4], given[5]]), True))
     names = ["a.png", "b.svg", "c.lapstrake", "nowhere/d.png"]
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / pick(names)), ""))
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(SAMPLES / pick(FILES)), ""))

@@ -1,0 +1,102 @@
+"""Any iteration of a loop can be shown: one that the timeline has, and one that has to be unfolded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QInputDialog
+from pytestqt.qtbot import QtBot
+
+from app import work
+from app.explorer import Explorer
+from app.settings import Settings
+from engine.control import QUIET
+from engine.hlo.reading import read_here
+from engine.session import edits
+from engine.session.plan import AS_LOADED, MachineSpec
+from engine.session.variant import Variant
+from engine.simulate.simulator import SimulationOptions, simulate
+from views.timeline.iterations import iteration_span, loop_at
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "decoder_fig2_scan_4_f32.hlo"
+LONG = 60_000
+
+
+@pytest.fixture
+def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
+    made = Explorer(Settings(tmp_path / "window.ini"))
+    made.show()
+    qtbot.waitExposed(made.window)
+    yield made
+    made.window.close()
+    made.window.deleteLater()
+    made.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+def settled(explorer: Explorer) -> bool:
+    session = explorer.store.state
+    return session.facts is not None and not any(entry.pending for entry in session.entries)
+
+
+def active(explorer: Explorer) -> Variant:
+    variant = explorer.store.state.active_variant
+    assert variant is not None
+    return variant
+
+
+def test_an_iteration_is_shown_and_unfolded_where_it_has_to_be(
+    qtbot: QtBot, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer.open(str(SAMPLE))
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    explorer.iterations.ask()
+    assert explorer.window.statusBar().currentMessage().startswith("Select a loop")
+    variant, key = active(explorer), explorer.store.state.active
+    timeline = variant.timeline
+    loops = np.flatnonzero((timeline.repeat > 1) & (timeline.instruction >= 0))
+    assert len(loops)
+    loop, last = int(timeline.instruction[loops[0]]), int(timeline.repeat[loops[0]])
+    explorer.store.become("Select", edits.selected(explorer.store.state, key, (loop,)))
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *given, **_: (given[5], True))
+    explorer.iterations.ask()
+    span = iteration_span(timeline, int(loops[0]), last - 1)
+    assert span is not None
+    shown = explorer.window.range
+    assert shown.start <= span[0] < span[1] <= shown.start + shown.span
+
+    folded = simulate(variant.program, variant.schedule, SimulationOptions(slice_cap=0)).timeline
+    hidden = 2 if last > 3 else 0
+    drawn = replace(variant, timeline=replace(folded, iteration=np.full(len(folded), -1)))
+    explorer.store.settle(entries=edits.arrived(explorer.store.state, key, drawn).entries)
+    frame = loop_at(drawn.timeline, (loop,))
+    assert frame is not None
+    explorer.iterations.show(key, drawn, frame, hidden)
+    qtbot.waitUntil(lambda: active(explorer) is not drawn, timeout=LONG)
+    found = loop_at(active(explorer).timeline, (loop,))
+    assert found is not None
+    assert iteration_span(active(explorer).timeline, found, hidden) is not None
+
+
+def test_the_job_shows_an_iteration_that_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = SAMPLE.with_name("decoder_fig2_scan_16_large.hlo")
+    module = read_here(path.read_bytes(), path.name, QUIET)
+    monkeypatch.setattr("app.work.SimulationOptions", partial(SimulationOptions, slice_cap=0))
+    variant = work.evaluate(module, MachineSpec(), AS_LOADED, "", control=QUIET)
+    folded = simulate(variant.program, variant.schedule, SimulationOptions(slice_cap=0)).timeline
+    frame = loop_at(folded, (int(folded.instruction[np.argmax(folded.repeat)]),))
+    assert frame is not None
+    assert iteration_span(folded, frame, 2) is None
+    loop = int(folded.instruction[frame])
+    unfolded = work.unfold(module, MachineSpec(), AS_LOADED, "", (loop, 2), control=QUIET)
+    found = loop_at(unfolded.timeline, (loop,))
+    assert found is not None
+    assert iteration_span(unfolded.timeline, found, 2) is not None
+    assert unfolded.metrics == variant.metrics
+    assert unfolded.timeline.makespan == folded.makespan
