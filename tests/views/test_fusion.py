@@ -216,6 +216,13 @@ class TestPane:
         assert not pane.diagram.isVisible()
         pane.close()
 
+    def test_a_narrow_pane_keeps_what_is_exposed_in_sight(self, pane: FusionPane) -> None:
+        assert not pane.table.isColumnHidden(1)
+        pane.resize(700, 500)
+        QApplication.processEvents()
+        assert [pane.table.isColumnHidden(n) for n in range(6)] == [False, True, True, True, False, False]
+        pane.close()
+
     def test_it_is_drawn_again_in_other_colours(self, host: FakeHost, pane: FusionPane) -> None:
         before = len(pane.diagram.scene().items())
         QApplication.sendEvent(pane, QEvent(QEvent.Type.PaletteChange))

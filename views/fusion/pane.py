@@ -52,6 +52,8 @@ _MOST_NAMES = 8
 _MOST_EARLY = 4
 _NARROW = 900
 """Pixels of width below which the graph comes under the words."""
+_SPARED = (1, 2, 3)
+"""Columns that a narrow pane leaves out: kind, time, and traffic saved."""
 MOST = 300
 """Decisions listed, the most harmful first."""
 
@@ -132,6 +134,8 @@ class FusionPane(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
+        for column in _SPARED:
+            self.table.setColumnHidden(column, narrow)
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802
