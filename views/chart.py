@@ -64,7 +64,7 @@ class Chart(QWidget):
         self.setMouseTracking(True)
         self.setMinimumSize(60 * GRID, 40 * GRID)
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(110 * GRID, 56 * GRID)
 
     def set_series(self, series: Sequence[Series], marked: tuple[float, str] | None = None) -> None:
@@ -95,7 +95,7 @@ class Chart(QWidget):
             area.bottom() - (point.y - y0) / (y1 - y0) * area.height(),
         )
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         bounds = self._bounds()
         painter = QPainter(self)
         painter.fillRect(self.rect(), colour(self._host.theme.base))
@@ -179,13 +179,13 @@ class Chart(QWidget):
         distance, _, point = min(found)
         return point if distance < 4 * GRID else None
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         point = self.near(event.position())
         clickable = point is not None and point.key >= 0
         self.setCursor(Qt.CursorShape.PointingHandCursor if clickable else Qt.CursorShape.ArrowCursor)
         QToolTip.showText(event.globalPosition().toPoint(), point.text if point is not None else "", self)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         point = self.near(event.position())
         if point is not None and point.key >= 0:
             self.clicked.emit(point.key)

@@ -68,7 +68,7 @@ class MainWindow(QMainWindow):
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, frozenset({"path"}))
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(1440, 900)
 
     def _top(self) -> QWidget:
@@ -154,16 +154,16 @@ class MainWindow(QMainWindow):
                 if dock is not None:
                     dock.widget().setEnabled(bool(session.path))
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
 
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+    def dropEvent(self, event: QDropEvent) -> None:
         paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
         if paths:
             event.acceptProposedAction()
             self._host.open(paths[0])
 
-    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+    def closeEvent(self, event: QCloseEvent) -> None:
         self._host.perform("leave")
         super().closeEvent(event)

@@ -142,7 +142,7 @@ class Problem(QWidget):
         layout.addLayout(line)
         follow(self, host.store, self._session_changed)
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         return QSize(60 * GRID, 40 * GRID)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:

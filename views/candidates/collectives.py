@@ -70,7 +70,7 @@ class Collectives(QWidget):
         entry = judging(self._host.store.state)
         return len(entry.variant.candidates) if entry is not None and entry.variant is not None else 0
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(58 * GRID, 100 * GRID)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
@@ -135,7 +135,7 @@ class Collectives(QWidget):
         wanted = set(session.selection.instructions)
         if {site.collective for site in self.picked()} == wanted:
             return
-        self.view.selectionModel().blockSignals(True)  # noqa: FBT003 # Qt's signature has no name for it
+        self.view.selectionModel().blockSignals(True)  # Qt's signature has no name for it
         self.view.clearSelection()
         for n in range(self.model.rowCount() if wanted else 0):
             index = self.model.index(n, 0)
@@ -143,7 +143,7 @@ class Collectives(QWidget):
                 self.view.setCurrentIndex(index)
                 self.view.scrollTo(index)
                 break
-        self.view.selectionModel().blockSignals(False)  # noqa: FBT003 # as above
+        self.view.selectionModel().blockSignals(False)  # as above
         self.view.viewport().update()
 
     def _menu(self, position: QPoint) -> None:
@@ -211,9 +211,7 @@ class _TwoLines(QStyledItemDelegate):
         super().__init__(parent)
         self._host = host
 
-    def sizeHint(  # noqa: N802
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         return QSize(50 * GRID, 2 * option.fontMetrics.height() + 2 * GRID)
 
     def paint(

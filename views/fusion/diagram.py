@@ -57,7 +57,7 @@ class Diagram(QGraphicsView):
         self._fit()
         self.setAccessibleDescription(described(inside))
 
-    def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:  # noqa: N802
+    def drawForeground(self, painter: QPainter, rect: QRectF | QRect) -> None:
         inside = self._inside
         at = inside.picture.position(inside.einsum) if inside is not None and inside.einsum >= 0 else None
         if inside is None or at is None:
@@ -68,7 +68,7 @@ class Diagram(QGraphicsView):
         painter.setPen(QPen(colour(self._host.theme.text), 2.5))
         painter.drawRect(box.adjusted(-3, -3, 3, 3))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
 

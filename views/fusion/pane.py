@@ -131,14 +131,14 @@ class FusionPane(QWidget):
         self.destroyed.connect(lambda *_: stop())
         self.refresh()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
         for column in _SPARED:
             self.table.setColumnHidden(column, narrow)
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._paint_harm()

@@ -124,7 +124,7 @@ class Strips(QWidget):
         self.strips = ()
         self.hide()
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(80 * GRID, sum(stack.height + _TITLE for stack in self._stacks))
 
     def window_of(self, strip: Strip) -> Window:
@@ -141,7 +141,7 @@ class Strips(QWidget):
         )
         return Session(entries=tuple(entries))
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         theme = self._host.theme
         painter.fillRect(self.rect(), colour(theme.base))

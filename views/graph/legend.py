@@ -28,14 +28,14 @@ class Legend(QWidget):
         self.updateGeometry()
         self.update()
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         metrics = QFontMetrics(axis_font())
         return QSize(sum(_BOX + 5 * GRID + metrics.horizontalAdvance(s.text) for s in self._swatches), 5 * GRID)
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         return QSize(0, 5 * GRID)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setFont(axis_font())
         metrics = QFontMetrics(axis_font())

@@ -27,7 +27,7 @@ class Minimap(QWidget):
         self.setToolTip("Drag to look elsewhere")
         view.camera.changed.connect(self.refresh)
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(_WIDTH, _HEIGHT)
 
     def refresh(self) -> None:
@@ -49,7 +49,7 @@ class Minimap(QWidget):
         scale = min((_WIDTH - 2 * GRID) / whole.width(), (_HEIGHT - 2 * GRID) / whole.height())
         return scale, QPointF((_WIDTH - whole.width() * scale) / 2, (_HEIGHT - whole.height() * scale) / 2)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         whole, shown = self._whole(), self._view.shown
         if whole is None or shown is None:
             return
@@ -94,10 +94,10 @@ class Minimap(QWidget):
         painter.end()
         return made
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         self._look(event.position())
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._look(event.position())
 

@@ -64,7 +64,7 @@ class OverItem(QGraphicsItem):
         self._bounds = QRectF(-1e4, -1e4, float(picture.width[0]) + 2e4, float(picture.height[0]) + 2e4)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
 
-    def boundingRect(self) -> QRectF:  # noqa: N802
+    def boundingRect(self) -> QRectF:
         return self._bounds
 
     def set_over(self, over: Over) -> None:

@@ -110,11 +110,11 @@ class GraphPane(QWidget):
         """Do what was put off while nobody looked."""
         self.refresh()
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+    def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.refresh()
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:
             self._recolour()
         super().changeEvent(event)
@@ -477,7 +477,7 @@ class GraphPane(QWidget):
                 self.table.clearSelection()
         self.table.viewport().update()
 
-    def _pick(self, item: int, add: bool) -> None:  # noqa: FBT001 # a signal's slot
+    def _pick(self, item: int, add: bool) -> None:  # a signal's slot
         if self.outline is not None:
             self._selecting = True
             self.select(ids_in(self.outline, item) if item >= 0 else (), add=add)

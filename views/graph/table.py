@@ -45,15 +45,13 @@ class NodeModel(QAbstractTableModel):
         found = np.flatnonzero(self._items == item)
         return int(found[0]) if len(found) else -1
 
-    def rowCount(self, parent: _Index = _NOWHERE) -> int:  # noqa: N802
+    def rowCount(self, parent: _Index = _NOWHERE) -> int:
         return 0 if parent.isValid() else len(self._items)
 
-    def columnCount(self, parent: _Index = _NOWHERE) -> int:  # noqa: N802
+    def columnCount(self, parent: _Index = _NOWHERE) -> int:
         return 0 if parent.isValid() else len(_COLUMNS)
 
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return _COLUMNS[section]
         return None

@@ -58,10 +58,10 @@ class GraphView(QGraphicsView):
         camera.changed.connect(self.follow_camera)
         self.follow_camera()
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(640, 400)
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         return QSize(60 * GRID, 30 * GRID)
 
     # What is shown
@@ -142,7 +142,7 @@ class GraphView(QGraphicsView):
 
     # Mouse
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+    def wheelEvent(self, event: QWheelEvent) -> None:
         delta, pixels = event.angleDelta(), event.pixelDelta()
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self.camera.zoom(ZOOM ** (delta.y() / 120.0), self.mapToScene(event.position().toPoint()))
@@ -154,7 +154,7 @@ class GraphView(QGraphicsView):
             self.camera.pan(-delta.x() / 120.0 * PAN, -delta.y() / 120.0 * PAN)
         event.accept()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         at = event.position().toPoint()
         left = event.button() == Qt.MouseButton.LeftButton
         if not left and event.button() != Qt.MouseButton.MiddleButton:
@@ -163,7 +163,7 @@ class GraphView(QGraphicsView):
         if left and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self._rubber = self.mapToScene(at)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         at = event.position().toPoint()
         if self._press is None or self._last is None:
             self._hover(at)
@@ -177,7 +177,7 @@ class GraphView(QGraphicsView):
             self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
             self.camera.pan(moved.x(), moved.y())
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         press, last, rubber = self._press, self._last, self._rubber
         self._press = self._last = self._rubber = None
         self.viewport().setCursor(Qt.CursorShape.ArrowCursor)
@@ -193,7 +193,7 @@ class GraphView(QGraphicsView):
             add = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
             self.picked.emit(self.item_at(at), add)
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         item = self.item_at(event.position().toPoint())
         if item > 0:
             self.toggled.emit(item, bool(event.modifiers() & Qt.KeyboardModifier.AltModifier))
@@ -207,13 +207,13 @@ class GraphView(QGraphicsView):
             item = int(self.shown.picture.items[position]) if self.shown is not None and position >= 0 else -1
             self.hovered.emit(item)
 
-    def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802
+    def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Leave and self.over.hover >= 0:
             self.set_over(replace(self.over, hover=-1))
             self.hovered.emit(-1)
         return super().viewportEvent(event)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.follow_camera()
 

@@ -34,7 +34,7 @@ class TextView(QAbstractScrollArea):
         self.verticalScrollBar().valueChanged.connect(self.viewport().update)
         self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(120 * GRID, 50 * GRID)
 
     def set_text(self, side: Side | None) -> None:
@@ -75,16 +75,16 @@ class TextView(QAbstractScrollArea):
     def _gutter(self) -> int:
         return round(QFontMetricsF(code_font()).horizontalAdvance("0") * (len(str(len(self.side.lines))) + 2))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         self._scroll_range()
         super().resizeEvent(event)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
             self.viewport().update()
         super().changeEvent(event)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         theme = self._host.theme
         painter = QPainter(self.viewport())
         painter.fillRect(self.viewport().rect(), colour(theme.base))
@@ -120,14 +120,14 @@ class TextView(QAbstractScrollArea):
                 painter.drawText(place, side, str(self.side.numbers[number] + 1))
         painter.end()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         number = self.verticalScrollBar().value() + int(event.position().y() // self._line_height())
         if 0 <= number < len(self.side.lines):
             name = defined(self.side.lines[number])
             if name:
                 self.picked.emit(name)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         bar = self.verticalScrollBar()
         moves = {
             Qt.Key.Key_Down: 1,

@@ -35,10 +35,10 @@ class GateBars(QWidget):
         self.updateGeometry()
         self.update()
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(50 * GRID, 4 * _ROW + 2 * GRID)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         terms = self._terms
         if terms is None:
             return

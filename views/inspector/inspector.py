@@ -63,7 +63,7 @@ class Inspector(QScrollArea):
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, frozenset({"selection"}))
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(66 * GRID, 100 * GRID)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:

@@ -103,7 +103,7 @@ class JobLog(QWidget):
         if 0 <= row < len(self._jobs) and self._jobs[row].state == "running":
             self._host.cancel(self._jobs[row].number)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete:
             self._cancel(self.table.currentRow())
         else:

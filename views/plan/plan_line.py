@@ -51,7 +51,7 @@ class PlanLine(QWidget):
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, frozenset({"entries"}))
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         width = self.width() if self.width() > 100 else 1200
         return QSize(width, self.heightForWidth(width))
 

@@ -36,7 +36,7 @@ class Overview(QWidget):
         time_range.changed.connect(self.update)
         follow(self, host.store, self._session_changed)
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(100 * GRID, HEIGHT)
 
     def whole(self) -> Window:
@@ -52,16 +52,16 @@ class Overview(QWidget):
         self._strip = None
         self.update()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         self._redraw()
         super().resizeEvent(event)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:
             self._redraw()
         super().changeEvent(event)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         theme = self._host.theme
         if self._strip is None:
             self._strip = self._drawn()
@@ -102,20 +102,20 @@ class Overview(QWidget):
         painter.end()
         return strip
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         time = self.whole().time_at(event.position().x())
         if not self._range.start <= time <= self._range.start + self._range.span:
             self._range.show(time - self._range.span // 2, self._range.span)
         self._grip = time - self._range.start
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._grip is not None:
             self._range.show(self.whole().time_at(event.position().x()) - self._grip, self._range.span)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self._grip = None
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+    def wheelEvent(self, event: QWheelEvent) -> None:
         notches = (event.angleDelta().y() or event.angleDelta().x()) / 120.0
         self._range.zoom(ZOOM**notches, self._range.start + self._range.span // 2)
         event.accept()

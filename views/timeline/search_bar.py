@@ -116,7 +116,7 @@ class SearchBar(QWidget):
         if changed & {"entries", "active"} and self.isVisible():
             self._search()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Escape:
                 self.close_bar()
@@ -126,7 +126,7 @@ class SearchBar(QWidget):
                 return True
         return super().eventFilter(watched, event)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:
             self._tint()
         super().changeEvent(event)

@@ -103,10 +103,10 @@ class TimelineView(QAbstractScrollArea):
         """What lies over the frame right now."""
         return self._over
 
-    def sizeHint(self) -> QSize:  # noqa: N802
+    def sizeHint(self) -> QSize:
         return QSize(960, 480)
 
-    def minimumSizeHint(self) -> QSize:  # noqa: N802
+    def minimumSizeHint(self) -> QSize:
         return QSize(90 * GRID, 40 * GRID)
 
     def window_of(self) -> Window:
@@ -207,7 +207,7 @@ class TimelineView(QAbstractScrollArea):
 
     # Painting
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+    def paintEvent(self, event: QPaintEvent) -> None:
         scene = self.scene()
         if self._frame is None:
             ratio = self.devicePixelRatioF()
@@ -251,12 +251,12 @@ class TimelineView(QAbstractScrollArea):
             if entry.variant is not None and not entry.collapsed
         )
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def resizeEvent(self, event: QResizeEvent) -> None:
         self._update_scroll()
         self.redraw()
         super().resizeEvent(event)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+    def changeEvent(self, event: QEvent) -> None:
         if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self.redraw()
         super().changeEvent(event)
@@ -270,7 +270,7 @@ class TimelineView(QAbstractScrollArea):
         """The slice, gap or frame under a point of the widget."""
         return hit_at(self.session, self.stack, self.verticalScrollBar().value(), self.window_of(), position)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
         position = event.position()
         if self._panning is not None:
             self.range.show(
@@ -296,7 +296,7 @@ class TimelineView(QAbstractScrollArea):
         self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if header else Qt.CursorShape.ArrowCursor)
         self.viewport().update()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The mouse leaves the viewport, which Qt does not pass on as leaving the scroll area."""
         if event.type() == QEvent.Type.Leave and watched is self.viewport():
             self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=())
@@ -304,7 +304,7 @@ class TimelineView(QAbstractScrollArea):
             self.viewport().update()
         return super().eventFilter(watched, event)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mousePressEvent(self, event: QMouseEvent) -> None:
         position = event.position()
         middle = event.button() == Qt.MouseButton.MiddleButton
         shifted = event.button() == Qt.MouseButton.LeftButton and event.modifiers() & Qt.KeyboardModifier.ShiftModifier
@@ -329,7 +329,7 @@ class TimelineView(QAbstractScrollArea):
         else:
             store.become(f"Activate {key}", edits.activated(self.session, key))
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self._panning is not None:
             self._panning = None
             self.viewport().setCursor(Qt.CursorShape.ArrowCursor)
@@ -343,7 +343,7 @@ class TimelineView(QAbstractScrollArea):
             self.select(self.hit_at(event.position()), add=add)
         self._hover(event.position())
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         found = self._row_at(event.position().y())
         if found is not None and found[1]:
             self._press_header(found[0].entry, event.position())
@@ -353,7 +353,7 @@ class TimelineView(QAbstractScrollArea):
             self.select(hit)
             self.moves.zoom_to(hit)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802
+    def wheelEvent(self, event: QWheelEvent) -> None:
         delta = event.angleDelta()
         modifiers = event.modifiers()
         if modifiers & Qt.KeyboardModifier.ControlModifier:
@@ -366,7 +366,7 @@ class TimelineView(QAbstractScrollArea):
             bar.setValue(bar.value() - round(delta.y() / 120.0 * 2 * HEADER))
         event.accept()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keys are actions of the table; only Escape is ours: it ends what the mouse began."""
         if event.key() == Qt.Key.Key_Escape and (self.measure is not None or self.session.selection):
             self.set_measure(None)
