@@ -167,7 +167,7 @@ class TestEarly:
         gain = gain_of(then, now)
         assert gain.time.startswith("−")
         assert gain.time in gain.in_words
-        assert gain_of(None, now).in_words == "not measured yet"
+        assert gain_of(None, now).in_words == "not predicted yet"
         assert gain_of("no such einsum", now).in_words == "no such einsum"
 
 

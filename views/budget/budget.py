@@ -67,7 +67,7 @@ class BudgetPane(QWidget):
         if entry is None or entry.variant is None:
             return
         self._wanted = _without_budget(entry)
-        self._host.measure("measuring budgets", [(entry.machine, plan) for plan in plans_over(entry)])
+        self._host.measure("predicting budgets", [(entry.machine, plan) for plan in plans_over(entry)])
 
     def _draw(self) -> None:
         entry = self._host.store.state.active_entry
@@ -99,7 +99,7 @@ class BudgetPane(QWidget):
         if not found:
             return "Measuring …" if entry.variant is not None else "Waiting for the active variant."
         if len(found) < len(BUDGETS):
-            return f"{entry.key}: {len(found)} of {len(BUDGETS)} budgets measured"
+            return f"{entry.key}: {len(found)} of {len(BUDGETS)} budgets predicted"
         assert knee is not None
         best = dict(found)[knee]
         return f"{entry.key}: the knee is at {knee} ({time_text(best.makespan)}); more in flight gains under 1 %"

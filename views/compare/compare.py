@@ -160,8 +160,8 @@ class ComparePane(QWidget):
             return "Waiting for the first variant."
         if self._tried:
             found = sum(not line.key for line in self._lines)
-            return f"{found} of {len(self._tried)} combinations measured; double-click one to add it to the timelines"
-        return "“Try all” measures every scheduler, budget, unrolling and ring direction for the active plan."
+            return f"{found} of {len(self._tried)} combinations predicted; double-click one to add it to the timelines"
+        return "“Try all” predicts every scheduler, budget, unrolling and ring direction for the active plan."
 
     def _fill(self, session: Session) -> None:
         theme = self._host.theme

@@ -344,7 +344,7 @@ class Gain:
 
 def gain_of(answer: Metrics | str | None, now: Metrics) -> Gain:
     if answer is None:
-        return Gain("…", "", "not measured yet")
+        return Gain("…", "", "not predicted yet")
     if isinstance(answer, str):
         return Gain("impossible", "", answer)
     change = signed_time_text(answer.makespan - now.makespan)
