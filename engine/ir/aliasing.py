@@ -6,6 +6,7 @@ the asynchronous operations (their starts carry operands, results and context as
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, ShapeProto
@@ -34,6 +35,9 @@ OPERAND_OF_START: Mapping[str, Index] = {
     "send": (0,),
 }
 """Where a start's tuple holds its operands."""
+
+
+_UPDATES = frozenset({"dynamic-update-slice", "scatter"})
 
 
 def relabels(instruction: HloInstructionProto, operand: HloInstructionProto) -> bool:
@@ -70,8 +74,12 @@ def forwarded(computation: HloComputationProto) -> dict[Index, tuple[int, Index]
 
 
 def updated_in_place(computation: HloComputationProto) -> dict[Index, int]:
-    """Leaves of a fusion's root that update a parameter in place: root index → parameter number."""
+    """Leaves of a fusion's root that update a parameter in place: root index → parameter number.
+
+    Also by several updates one after the other, each of which only the next one reads.
+    """
     by_id = {i.id: i for i in computation.instructions}
+    reads = Counter(o for i in computation.instructions for o in i.operand_ids)
 
     def through_bitcasts(instruction: HloInstructionProto) -> HloInstructionProto:
         while instruction.opcode == "bitcast":
@@ -82,10 +90,11 @@ def updated_in_place(computation: HloComputationProto) -> dict[Index, int]:
     root = by_id[computation.root_id]
     leaves = [((k,), by_id[o]) for k, o in enumerate(root.operand_ids)] if root.opcode == "tuple" else [((), root)]
     for index, leaf in leaves:
-        update = through_bitcasts(leaf)
-        if update.opcode not in {"dynamic-update-slice", "scatter"}:
+        target = through_bitcasts(leaf)
+        if target.opcode not in _UPDATES:
             continue
-        target = through_bitcasts(by_id[update.operand_ids[0]])
+        while target.opcode in _UPDATES and (target.id == through_bitcasts(leaf).id or reads[target.id] == 1):
+            target = through_bitcasts(by_id[target.operand_ids[0]])
         if target.opcode == "parameter":
             found[index] = target.parameter_number
     return found

@@ -8,6 +8,7 @@ import pytest
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.hlo.reading import read_here
+from engine.ir import aliasing
 from engine.ir.edit import Editor
 from engine.ir.graph import Graph
 from engine.ir.graphs import graph_of
@@ -186,3 +187,27 @@ def test_scatters_need_none() -> None:
         emit(editor, program.site(module, 0), variant)
         after = editor.finish()
         assert copies(after) == [], variant
+
+
+def test_updates_that_follow_each_other_in_one_fusion_work_in_place() -> None:
+    text = """HloModule m
+%both (buffer: f32[8,64], a: f32[2,64], b: f32[2,64], at: s32[]) -> f32[8,64] {
+  %buffer = f32[8,64]{1,0} parameter(0)
+  %a = f32[2,64]{1,0} parameter(1)
+  %b = f32[2,64]{1,0} parameter(2)
+  %at = s32[] parameter(3)
+  %zero = s32[] constant(0)
+  %first = f32[8,64]{1,0} dynamic-update-slice(%buffer, %a, %at, %zero)
+  ROOT %second = f32[8,64]{1,0} dynamic-update-slice(%first, %b, %zero, %zero)
+}
+ENTRY %main (buffer: f32[8,64], a: f32[2,64], b: f32[2,64], at: s32[]) -> f32[8,64] {
+  %buffer = f32[8,64]{1,0} parameter(0)
+  %a = f32[2,64]{1,0} parameter(1)
+  %b = f32[2,64]{1,0} parameter(2)
+  %at = s32[] parameter(3)
+  ROOT %fused = f32[8,64]{1,0} fusion(%buffer, %a, %b, %at), kind=kLoop, calls=%both
+}
+"""
+    module = read_here(text.encode())
+    (fused,) = module.entry.instructions[-1].called_computation_ids
+    assert aliasing.updated_in_place(module.computations[fused]) == {(): 0}
