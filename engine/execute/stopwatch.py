@@ -9,7 +9,7 @@ from engine.errors import InputError
 from engine.execute.inputs import Draw, Inputs, draw_inputs, load_inputs
 from engine.execute.legalize import legalize
 from engine.execute.running import Executable
-from engine.execute.timing import Measurement, Timing
+from engine.execute.timing import Entrant, Measurement, RunOptions, Timing
 from engine.execute.tracing import uses_of
 from engine.ir.module import Module
 
@@ -17,38 +17,30 @@ _PICOSECONDS = 1000
 """In a nanosecond."""
 
 
-def measure_in_worker(
-    modules: tuple[Module, ...],
-    repeats: int,
-    warmup: int,
-    seed: int,
-    platform: str,
-    inputs: str | None,
-    *,
-    control: Control,
-) -> Measurement:
+def measure_in_worker(entrants: tuple[Entrant, ...], options: RunOptions, *, control: Control) -> Measurement:
     """See `engine.execute.timing.measure`."""
     executables = []
-    for k, module in enumerate(modules):
-        control.step(0.3 * k / len(modules), f"compiling {module.name}")
-        executables.append(Executable(legalize(module), module.header))
-    given = _inputs(modules[0], seed, inputs)
-    arguments = executables[0].place(given)
-    times: list[list[int]] = [[] for _ in modules]
-    for turn in range(warmup + repeats):
-        control.step(0.3 + 0.7 * turn / (warmup + repeats), f"running, {turn + 1} of {warmup + repeats}")
+    for k, entrant in enumerate(entrants):
+        control.step(0.3 * k / len(entrants), f"compiling {entrant.name}")
+        executables.append(Executable(legalize(entrant.module), entrant.module.header))
+    first = entrants[0].module
+    arguments = executables[0].place(_inputs(first, options.seed, options.inputs))
+    times: list[list[int]] = [[] for _ in entrants]
+    turns = options.warmup + options.repeats
+    for turn in range(turns):
+        control.step(0.3 + 0.7 * turn / turns, f"running, {turn + 1} of {turns}")
         for k, executable in enumerate(executables):
             started = time.perf_counter_ns()
             executable.execute(arguments)
             elapsed = time.perf_counter_ns() - started
-            if turn >= warmup:
+            if turn >= options.warmup:
                 times[k].append(elapsed * _PICOSECONDS)
     notes = ("CPU devices run asynchronous operations synchronously: no overlap is measured.",)
     return Measurement(
-        tuple(Timing(module.name, tuple(t)) for module, t in zip(modules, times, strict=True)),
-        platform,
-        modules[0].header.devices,
-        notes if platform == "cpu" else (),
+        tuple(Timing(entrant.name, tuple(t)) for entrant, t in zip(entrants, times, strict=True)),
+        options.platform,
+        first.header.devices,
+        notes=notes if options.platform == "cpu" else (),
     )
 
 

@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from engine import worker
 from engine.control import QUIET, Control
 from engine.errors import UsageError
 from engine.execute.environment import environment
+from engine.execute.ordering import OrderKept
 from engine.execute.verifying import RENDEZVOUS, check_runnable, explain_death
 from engine.ir.module import Module
 
 DEADLINE = 1800.0
 """Seconds that a measurement may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How modules are run and timed."""
+
+    platform: str = "cpu"
+    repeats: int = 10
+    warmup: int = 2
+    """Executions before the first that counts."""
+    seed: int = 0
+    """Of the random inputs."""
+    inputs: str | None = None
+    """An .npz file to take instead."""
+    profile: bool = False
+    """Whether executions are profiled, after those that are timed."""
+    alone: bool = False
+    """Whether one device computes alone, collectives replaced by copies of its own data: per-instruction times of
+    compute where fewer devices are attached than the module needs; its results mean nothing."""
+    deadline: float = DEADLINE
+    """Seconds for everything."""
+
+
+DEFAULT = RunOptions()
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """A module to run."""
+
+    name: str
+    module: Module
+    orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Computation name → names of its instructions in the order wanted; empty for the compiler's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +59,10 @@ class Timing:
     name: str
     times: tuple[int, ...]
     """Picoseconds of each repeat, in the order measured."""
+    order: OrderKept | None = None
+    """Whether the executable is issued in the order wanted; None where none was."""
+    profile: bytes = b""
+    """XSpace of the profiled executions; empty without."""
 
     @property
     def median(self) -> int:
@@ -45,44 +84,37 @@ class Measurement:
     timings: tuple[Timing, ...]
     platform: str
     devices: int
+    """That took part."""
+    kind: str = ""
+    """What the runtime calls a device."""
+    alone: bool = False
     notes: tuple[str, ...] = ()
 
 
-def measure(
-    modules: Sequence[Module],
-    *,
-    repeats: int = 10,
-    warmup: int = 2,
-    seed: int = 0,
-    platform: str = "cpu",
-    inputs: str | None = None,
-    deadline: float = DEADLINE,
-    control: Control = QUIET,
-) -> Measurement:
-    """Time each of `modules` (same parameters and results) `repeats` times, in turn.
+def measure(entrants: Sequence[Entrant], options: RunOptions = DEFAULT, control: Control = QUIET) -> Measurement:
+    """Time each of `entrants` (same parameters and results), in turn.
 
     Raises as `engine.execute.verifying.verify` does, and InputError for inputs that are all zeros: sparse shortcuts
     and less heat make those faster than real data.
     """
-    if repeats < 1 or warmup < 0:
-        raise UsageError(f"at least one repeat and no negative warm-up are needed, but {repeats} and {warmup} came")
+    if options.repeats < 1 or options.warmup < 0:
+        raise UsageError(
+            f"at least one repeat and no negative warm-up are needed, but {options.repeats} and {options.warmup} came"
+        )
+    modules = [entrant.module for entrant in entrants]
     for module in modules:
-        check_runnable(modules[0], module, platform)
+        check_runnable(modules[0], module, options.platform)
     devices = modules[0].header.devices
     try:
         found = worker.call(
             "engine.execute.stopwatch:measure_in_worker",
-            tuple(modules),
-            repeats,
-            warmup,
-            seed,
-            platform,
-            inputs,
-            environment=environment(devices, platform, min(RENDEZVOUS, deadline / 2)),
-            deadline=deadline,
+            tuple(entrants),
+            options,
+            environment=environment(devices, options.platform, min(RENDEZVOUS, options.deadline / 2)),
+            deadline=options.deadline,
             control=control,
         )
     except (worker.Died, worker.TimedOut) as error:
-        raise explain_death(error, modules[0], deadline) from None
+        raise explain_death(error, modules[0], options.deadline) from None
     assert isinstance(found, Measurement)
     return found

@@ -9,14 +9,15 @@ import pytest
 
 from engine.errors import InputError, UsageError, WorkerError
 from engine.execute.devices import platforms_found
-from engine.execute.timing import Timing, measure
+from engine.execute.timing import Entrant, RunOptions, Timing, measure
 from engine.hlo.reading import read_here
 from tests.engine.execute.texts import ENDLESS, GATHERED, SUMMED
 
 
 def test_modules_are_timed_in_turn() -> None:
     module = read_here(GATHERED.encode())
-    found = measure([module, module], repeats=5, warmup=1, deadline=60.0)
+    found = measure([Entrant("a", module), Entrant("b", module)], RunOptions(repeats=5, warmup=1, deadline=60.0))
+    assert [t.name for t in found.timings] == ["a", "b"]
     assert (found.platform, found.devices) == ("cpu", 4)
     assert [len(t.times) for t in found.timings] == [5, 5]
     assert all(0 < time < 10**13 for t in found.timings for time in t.times)
@@ -34,18 +35,18 @@ def test_zeros_are_refused(tmp_path: Path) -> None:
     np.savez(file, x=np.zeros((4, 8), np.float32))
     module = read_here(SUMMED.encode())
     with pytest.raises(InputError, match="all inputs are zero"):
-        measure([module], inputs=str(file), deadline=60.0)
+        measure([Entrant("m", module)], RunOptions(inputs=str(file), deadline=60.0))
 
 
 def test_wrong_uses() -> None:
     module = read_here(SUMMED.encode())
     with pytest.raises(UsageError, match="at least one repeat"):
-        measure([module], repeats=0)
+        measure([Entrant("m", module)], RunOptions(repeats=0))
     with pytest.raises(UsageError, match="differ in their parameters"):
-        measure([module, read_here(GATHERED.encode())])
+        measure([Entrant("m", module), Entrant("n", read_here(GATHERED.encode()))])
     endless = read_here(ENDLESS.encode())
     with pytest.raises(WorkerError, match="did not end within 2 s"):
-        measure([endless], deadline=2.0)
+        measure([Entrant("m", endless)], RunOptions(deadline=2.0))
 
 
 def test_platforms_have_devices_or_a_reason() -> None:
