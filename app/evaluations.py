@@ -7,7 +7,7 @@ here the same way.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer
@@ -17,10 +17,9 @@ from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.ir.module import Module
 from engine.session import edits
-from engine.session.session import Entry, Session
+from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
-from views.ports import Asked
 
 KEPT = 128
 """Results that are kept, so that undo and going back and forth on a slider are at once."""
@@ -39,7 +38,7 @@ class Evaluations(QObject):
         super().__init__(parent)
         self._store = store
         self._jobs = jobs
-        self._module: Module | None = None
+        self._modules: Mapping[str, Module] = {}
         self._running: dict[str, _Running] = {}
         self._results: OrderedDict[Asked, Variant] = OrderedDict()
         self._refused: set[tuple[str, Asked]] = set()
@@ -53,14 +52,15 @@ class Evaluations(QObject):
         self._stop()
         self._soon.stop()
 
-    def set_module(self, module: Module | None) -> None:
-        """Another file: results of the old one are of no use."""
-        left, self._running = self._running, {}
-        for running in left.values():
-            self._jobs.cancel(running.job)
-        self._results.clear()
-        self._refused.clear()
-        self._module = module
+    def set_modules(self, modules: Mapping[str, Module]) -> None:
+        """The modules that are there now, by their keys: results of those that went or are others are of no use."""
+        known, self._modules = self._modules, dict(modules)
+        gone = {key for key in known if known[key] is not modules.get(key)}
+        for key in [key for key, running in self._running.items() if running.asked.module in gone]:
+            self._jobs.cancel(self._running.pop(key).job)
+        for asked in [asked for asked in self._results if asked.module in gone]:
+            del self._results[asked]
+        self._refused = {(key, asked) for key, asked in self._refused if asked.module not in gone}
         self._soon.start()
 
     def retry(self, key: str) -> None:
@@ -69,9 +69,8 @@ class Evaluations(QObject):
         self._store.settle(entries=edits.failed(self._store.state, key, "").entries)
         self._soon.start()
 
-    def remember(self, variant: Variant) -> None:
+    def remember(self, asked: Asked, variant: Variant) -> None:
         """Keep a result that came another way, so that asking for it is at once."""
-        asked = (variant.machine, variant.plan)
         self._results[asked] = variant
         self._results.move_to_end(asked)
         while len(self._results) > KEPT:
@@ -85,19 +84,18 @@ class Evaluations(QObject):
             self._soon.start()
 
     def _catch_up(self) -> None:
-        module = self._module
-        if module is None:
-            return
         session = self._store.state
         keys = {entry.key for entry in session.entries}
         for key in [k for k in self._running if k not in keys]:
             self._jobs.cancel(self._running.pop(key).job)
         # The active entry first: it is the one that is being looked at.
         for entry in sorted(session.entries, key=lambda e: e.key != session.active):
-            self._ensure(module, entry)
+            module = self._modules.get(entry.module)
+            if module is not None:
+                self._ensure(module, entry)
 
     def _ensure(self, module: Module, entry: Entry) -> None:
-        asked = (entry.machine, entry.plan)
+        asked = entry.asked
         running = self._running.get(entry.key)
         if running is not None and (running.asked != asked or not entry.pending):
             del self._running[entry.key]
@@ -117,16 +115,15 @@ class Evaluations(QObject):
             entry.machine,
             entry.plan,
             entry.name,
-            done=self._arrival(entry.key),
+            done=self._arrival(entry.key, asked),
             failed=self._failure(entry.key, asked),
             entry=entry.key,
         )
         self._running[entry.key] = _Running(job, asked)
 
-    def _arrival(self, key: str) -> Callable[[Variant], None]:
+    def _arrival(self, key: str, asked: Asked) -> Callable[[Variant], None]:
         def arrived(variant: Variant) -> None:
-            asked = (variant.machine, variant.plan)
-            self.remember(variant)
+            self.remember(asked, variant)
             running = self._running.get(key)
             if running is not None and running.asked == asked:
                 del self._running[key]

@@ -30,7 +30,7 @@ from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
 from engine.session import edits, files
 from engine.session.lookup import lookup
-from engine.session.session import TRANSIENT, Check, Entry, Session
+from engine.session.session import TRANSIENT, Asked, Check, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
@@ -49,7 +49,7 @@ from views.main_window import MainWindow
 from views.palette import CommandPalette
 from views.pictures import save_picture
 from views.plan.plan_line import MOST_IN_FLIGHT
-from views.ports import Asked, JobState
+from views.ports import JobState
 from views.theme import DARK, Theme, chosen_theme, palette_of
 from views.timeline.table import TablePane
 
@@ -67,8 +67,9 @@ class Explorer(QObject):
         self.job_list: Jobs = Jobs(self)
         self.evaluations: Evaluations = Evaluations(self.store, self.job_list, self)
         self.trials: Trials = Trials(self.job_list, self)
-        self.documents: Documents = Documents(self.store, self.job_list, self.evaluations, settings, self)
-        self.documents.read.connect(self.trials.set_module)
+        self.documents: Documents = Documents(self.store, self.job_list, settings, self)
+        self.documents.read.connect(lambda: self.evaluations.set_modules(self.documents.modules))
+        self.documents.read.connect(lambda: self.trials.set_modules(self.documents.modules))
         self.recovery: Recovery = Recovery(self.store, settings.folder, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
@@ -149,14 +150,14 @@ class Explorer(QObject):
         return self.evaluations.known(asked)
 
     def evaluate(self, title: str, asked: Asked, arrived: Callable[[Variant | str], None]) -> None:
-        known, module = self.evaluations.known(asked), self.documents.module
+        known, module = self.evaluations.known(asked), self.documents.modules.get(asked.module)
         if known is not None or module is None:
             arrived(known or "no module is open")
             return
 
         def done(variant: Variant) -> None:
-            if self.documents.module is module:
-                self.evaluations.remember(variant)
+            if self.documents.modules.get(asked.module) is module:
+                self.evaluations.remember(asked, variant)
                 self.trials.learn(asked, variant.metrics)
                 arrived(variant)
 
@@ -164,7 +165,8 @@ class Explorer(QObject):
             title,
             "app.work:evaluate",
             module,
-            *asked,
+            asked.machine,
+            asked.plan,
             "",
             done=done,
             failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
@@ -181,7 +183,7 @@ class Explorer(QObject):
         )
 
     def outline(self, wanted: Comparison, arrived: Callable[[Outline | str], None]) -> int:
-        module, variant = self.documents.module, wanted.variant
+        module, variant = self.documents.module_of(self.store.state.active_entry), wanted.variant
 
         def failed(error: LapstrakeError) -> None:
             arrived(str(error) if not isinstance(error, Cancelled) else "")
@@ -295,8 +297,9 @@ class Explorer(QObject):
 
     def verify(self) -> None:
         """Run the active variant and the module as loaded on CPU devices, and compare their numbers."""
-        session, module = self.store.state, self.documents.module
+        session = self.store.state
         entry, variant = session.active_entry, session.active_variant
+        module = self.documents.module_of(entry)
         if entry is None or variant is None or module is None:
             return
 

@@ -11,7 +11,7 @@ from app.evaluations import Evaluations
 from app.jobs import Jobs
 from engine.session import edits
 from engine.session.lookup import lookup
-from engine.session.session import Session
+from engine.session.session import Asked, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from views.main_window import MainWindow
@@ -57,15 +57,17 @@ class Iterations:
 
     def show(self, key: str, variant: Variant, frame: int, iteration: int) -> None:
         """Show an iteration (from 0) of the loop whose frame is row `frame`, by a job where it is folded."""
-        module = self._documents.module
-        if self._reveal(variant, frame, iteration) or module is None:
+        entry = self._store.state.entry(key)
+        module = self._documents.module_of(entry)
+        if self._reveal(variant, frame, iteration) or entry is None or module is None:
             return
+        asked = Asked(entry.module, variant.machine, variant.plan)
         loop = int(variant.timeline.instruction[frame])
 
         def arrived(unfolded: Variant) -> None:
-            if self._documents.module is not module:
+            if self._documents.modules.get(asked.module) is not module:
                 return
-            self._evaluations.remember(unfolded)
+            self._evaluations.remember(asked, unfolded)
             self._store.settle(entries=edits.arrived(self._store.state, key, unfolded).entries)
             found = loop_at(unfolded.timeline, (loop,))
             if found is None or not self._reveal(unfolded, found, iteration):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
@@ -10,8 +10,8 @@ from app.jobs import Jobs
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.ir.module import Module
+from engine.session.session import Asked
 from engine.timeline.timeline import Metrics
-from views.ports import Asked
 
 BATCH = 2
 """Plans measured by one job: few, so that results come as they are found and cancelling loses little."""
@@ -25,16 +25,20 @@ class Trials(QObject):
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._jobs = jobs
-        self._module: Module | None = None
+        self._modules: Mapping[str, Module] = {}
         self._known: dict[Asked, Metrics | str] = {}
         self._waiting: list[tuple[str, Asked]] = []
         self._job = 0
+        self._measuring = ""
 
-    def set_module(self, module: Module | None) -> None:
-        """Another file: forget everything."""
-        self.stop()
-        self._module = module
-        self._known.clear()
+    def set_modules(self, modules: Mapping[str, Module]) -> None:
+        """The modules that are there now, by their keys: forget what is known of those that went or are others."""
+        known, self._modules = self._modules, dict(modules)
+        gone = {key for key in known if known[key] is not modules.get(key)}
+        if self._measuring in gone:
+            self._jobs.cancel(self._job)
+        self._waiting = [item for item in self._waiting if item[1].module not in gone]
+        self._known = {asked: answer for asked, answer in self._known.items() if asked.module not in gone}
         self.changed.emit()
 
     def known(self, asked: Asked) -> Metrics | str | None:
@@ -49,7 +53,7 @@ class Trials(QObject):
     def measure(self, title: str, asked: Sequence[Asked]) -> None:
         """Measure plans; those of an earlier call with the same title that still wait are dropped."""
         waiting = [item for item in self._waiting if item[0] != title]
-        new = [(title, one) for one in dict.fromkeys(asked) if one not in self._known]
+        new = [(title, one) for one in dict.fromkeys(asked) if one not in self._known and one.module in self._modules]
         self._waiting = new + waiting
         self._next()
 
@@ -58,19 +62,20 @@ class Trials(QObject):
         self._jobs.cancel(self._job)
 
     def _next(self) -> None:
-        if self._module is None or not self._waiting or self._jobs.is_running(self._job):
+        if not self._waiting or self._jobs.is_running(self._job):
             return
-        title = self._waiting[0][0]
-        batch = tuple(asked for name, asked in self._waiting[:BATCH] if name == title)
+        title, (self._measuring, *_) = self._waiting[0]
+        batch = tuple(one for name, one in self._waiting[:BATCH] if (name, one.module) == (title, self._measuring))
         self._waiting = [item for item in self._waiting if item[1] not in batch]
         left = f", {len(self._waiting)} left" if self._waiting else ""
+        module = self._modules[self._measuring]
         self._job = self._jobs.start(
             f"{title}{left}",
             "app.work:measure",
-            self._module,
+            module,
             batch,
             done=self._arrival(batch),
-            failed=self._failed,
+            failed=self._failure(module),
             after=self._job,
         )
 
@@ -82,7 +87,11 @@ class Trials(QObject):
 
         return arrived
 
-    def _failed(self, error: LapstrakeError) -> None:
-        if isinstance(error, Cancelled):
-            self._waiting.clear()
-        self._next()
+    def _failure(self, module: Module) -> Callable[[LapstrakeError], None]:
+        def failed(error: LapstrakeError) -> None:
+            # Cancelled by the user, not because the module went.
+            if isinstance(error, Cancelled) and module in self._modules.values():
+                self._waiting.clear()
+            self._next()
+
+        return failed

@@ -14,7 +14,7 @@ from engine.layout.picture import Picture, Skeleton, arrange
 from engine.passes.pipeline import Pipeline
 from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec, Plan
-from engine.session.session import Facts
+from engine.session.session import Asked, Facts
 from engine.session.variant import Variant
 from engine.simulate.simulator import SimulationOptions, simulate
 from engine.timeline.timeline import Metrics
@@ -44,12 +44,10 @@ def unfold(
     return replace(variant, timeline=shown.timeline)
 
 
-def measure(
-    module: Module, asked: tuple[tuple[MachineSpec, Plan], ...], *, control: Control
-) -> tuple[Metrics | str, ...]:
-    """Figures of several plans, in their order; where a plan has none, the reason in its place."""
+def measure(module: Module, asked: tuple[Asked, ...], *, control: Control) -> tuple[Metrics | str, ...]:
+    """Figures of several plans of one module, in their order; where a plan has none, the reason in its place."""
     found: list[Metrics | str] = []
-    for number, (spec, plan) in enumerate(asked):
+    for number, (_, spec, plan) in enumerate(asked):
         part = control.part(number / len(asked), (number + 1) / len(asked))
         try:
             found.append(evaluate(module, spec, plan, "", control=part).metrics)

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.explorer import Explorer
 from app.settings import Settings
-from engine.session.session import TRANSIENT, Entry, Session
+from engine.session.session import FIRST, TRANSIENT, Entry, ModuleFile, Session
 from engine.session.store import Store
 from tests.views.fake_host import FakeHost
 from tests.views.synthetic import around, module_of, wide_timeline
@@ -93,7 +93,7 @@ def _pump(application: QApplication, done: Callable[[], bool], limit: float = 30
 def _view(slices: int) -> TimelineView:
     made = around(module_of(2), wide_timeline(slices), 0)
     entry = Entry("A", made.plan, variant=made)
-    host = FakeHost(Store(Session(path="x", entries=(entry,), active="A", base="A"), TRANSIENT))
+    host = FakeHost(Store(Session((ModuleFile(FIRST, "x"),), entries=(entry,), active="A", base="A"), TRANSIENT))
     begun = time.perf_counter()
     view = TimelineView(host, TimeRange())
     view.resize(*SIZE)

@@ -66,7 +66,7 @@ class MainWindow(QMainWindow):
         screen = self.screen().availableGeometry().size()
         self.resize(QSize(1440, 900).boundedTo(screen))
         follow(self, host.store, self._session_changed)
-        self._session_changed(host.store.state, frozenset({"path"}))
+        self._session_changed(host.store.state, frozenset({"modules"}))
 
     def sizeHint(self) -> QSize:
         return QSize(1440, 900)
@@ -143,10 +143,10 @@ class MainWindow(QMainWindow):
             self.statusBar().clearMessage()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"entries", "active", "path"} and "Collectives" in self.docks:
+        if changed & {"entries", "active", "modules"} and "Collectives" in self.docks:
             count = self.collectives.count
             self.docks["Collectives"].setWindowTitle(f"Collectives  {count:,}" if count else "Collectives")
-        if changed & {"path"}:
+        if changed & {"modules"}:
             name = PurePath(session.path).name if session.path else ""
             self.setWindowTitle(f"{name} — Lapstrake" if name else "Lapstrake")
             for title in ("Collectives", "Inspector"):

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
-from engine.session.plan import MachineSpec, Plan
-from engine.session.session import Session
+from engine.session.session import Asked, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
@@ -35,10 +34,6 @@ class JobState:
     """How long it ran, or has been running."""
     entry: str = ""
     """Key of the entry that its result is for."""
-
-
-Asked = tuple[MachineSpec, Plan]
-"""What a result is for."""
 
 
 @runtime_checkable

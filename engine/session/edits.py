@@ -7,17 +7,27 @@ from dataclasses import replace
 
 from engine import options
 from engine.session.plan import MachineSpec, Plan
-from engine.session.session import Check, Entry, Mark, Selection, Session
+from engine.session.session import FIRST, Check, Entry, Facts, Mark, ModuleFile, Selection, Session
 from engine.session.variant import Variant
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def begun(path: str) -> Session:
+    """A session on the module at `path`, which is still to be read."""
+    return Session(modules=(ModuleFile(FIRST, path),), reading=True)
 
 
 def opened(path: str, plans: Iterable[tuple[str, Plan]], machine: MachineSpec) -> Session:
     """A new session on `path`: one entry a plan, the first is the base and the second, if there is one, is active."""
     entries = tuple(Entry(key_of(n), plan, machine, name) for n, (name, plan) in enumerate(plans))
     active = entries[min(1, len(entries) - 1)].key
-    return Session(path=path, entries=entries, active=active, base=entries[0].key, reading=True)
+    return replace(begun(path), entries=entries, active=active, base=entries[0].key)
+
+
+def informed(session: Session, module: str, facts: Facts | None) -> Session:
+    """What is said about a module, now that it was read; None where it is to be read anew."""
+    return replace(session, modules=tuple(replace(m, facts=facts) if m.key == module else m for m in session.modules))
 
 
 def key_of(number: int) -> str:
@@ -45,11 +55,12 @@ def on_machine(session: Session, machine: MachineSpec) -> Session:
 
 
 def added(session: Session, plan: Plan, name: str = "") -> Session:
-    """One more entry at the end, which becomes the active one."""
+    """One more entry at the end, of the active entry's module and machine; it becomes the active one."""
     taken = {e.key for e in session.entries}
     key = next(k for k in map(key_of, range(len(taken) + 1)) if k not in taken)
-    machine = session.active_entry.machine if session.active_entry else MachineSpec()
-    return replace(session, entries=(*session.entries, Entry(key, plan, machine, name)), active=key)
+    like = session.active_entry or Entry("", plan)
+    made = Entry(key, plan, like.machine, name, module=like.module)
+    return replace(session, entries=(*session.entries, made), active=key)
 
 
 def removed(session: Session, key: str) -> Session:

@@ -1,4 +1,4 @@
-"""Sessions as files: versioned JSON with the hash of the module they are about. Results are computed anew.
+"""Sessions as files: versioned JSON with the hashes of the modules they are about. Results are computed anew.
 
 What came of each plan is kept as a few figures, so that a later version that computes something else is noticed.
 """
@@ -16,10 +16,12 @@ from typing import Any
 from engine.chips.budget import Budget
 from engine.errors import InputError, UsageError
 from engine.session.plan import MachineSpec, Plan
-from engine.session.session import Entry, Mark, Session
+from engine.session.session import FIRST, Entry, Mark, ModuleFile, Session
 
 SUFFIX = ".lapstrake"
-VERSION = 1
+VERSION = 2
+_OLDER = 1
+"""Without `modules`: about the one in `module`."""
 _KEY = "lapstrake_session"
 
 
@@ -29,8 +31,8 @@ class Saved:
 
     session: Session
     """Without results and facts."""
-    sha256: str = ""
-    """Of the module's file when the session was saved; empty where it was not known."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """Module key → SHA-256 of its file when the session was saved; empty where it was not known."""
     makespans: Mapping[str, int] = field(default_factory=dict)
     """Entry key → makespan in picoseconds when the session was saved."""
 
@@ -72,9 +74,9 @@ def load(path: str | os.PathLike[str]) -> Saved:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError(f"{shown}: a session (JSON) was expected: {error}") from error
     version = content.get(_KEY) if isinstance(content, dict) else None
-    if version != VERSION:
+    if version not in (VERSION, _OLDER):
         came = "another file" if version is None else f"version {version!r}"
-        raise InputError(f"{shown}: a session of version {VERSION} was expected, but {came} came")
+        raise InputError(f"{shown}: a session of version {VERSION} or older was expected, but {came} came")
     try:
         return _saved(content, Path(path).parent)
     except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
@@ -83,16 +85,23 @@ def load(path: str | os.PathLike[str]) -> Saved:
 
 
 def _session_json(session: Session, folder: Path) -> dict[str, Any]:
-    module = Path(session.path)
     return {
         _KEY: VERSION,
-        "module": str(module.absolute()),
-        "module_beside": _relative(module, folder),
-        "sha256": session.facts.sha256 if session.facts is not None else "",
+        "modules": [_module_json(module, folder) for module in session.modules],
         "active": session.active,
         "base": session.base,
         "marks": [{"time": mark.time, "note": mark.note} for mark in session.marks],
         "variants": [_entry_json(entry) for entry in session.entries],
+    }
+
+
+def _module_json(module: ModuleFile, folder: Path) -> dict[str, Any]:
+    path = Path(module.path)
+    return {
+        "key": module.key,
+        "path": str(path.absolute()),
+        "beside": _relative(path, folder),
+        "sha256": module.facts.sha256 if module.facts is not None else "",
     }
 
 
@@ -108,6 +117,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     fresh = entry.variant is not None and not entry.stale
     return {
         "key": entry.key,
+        "module": entry.module,
         "name": entry.name,
         "collapsed": entry.collapsed,
         "passes": plan.passes,
@@ -122,22 +132,38 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _saved(content: dict[str, Any], folder: Path) -> Saved:
+    if content[_KEY] == _OLDER:
+        content = _renewed(content)
     entries = tuple(_entry(item) for item in content["variants"])
     keys = [entry.key for entry in entries]
     if not entries or len(set(keys)) < len(keys):
         raise ValueError("variants with keys that differ were expected")
+    modules = tuple(_module(item, folder) for item in content["modules"])
+    names = {module.key for module in modules}
+    if len(names) < len(modules) or not names.issuperset(entry.module for entry in entries):
+        raise ValueError("modules with keys that differ were expected, and variants of these")
     marks = tuple(Mark(int(mark["time"]), str(mark["note"])) for mark in content["marks"])
-    beside = folder / str(content["module_beside"]) if content["module_beside"] else None
-    path = str(beside) if beside is not None and beside.is_file() else str(content["module"])
     session = Session(
-        path=os.path.normpath(path),
+        modules=modules,
         entries=entries,
         active=content["active"] if content["active"] in keys else keys[-1],
         base=content["base"] if content["base"] in keys else keys[0],
         marks=marks,
     )
     makespans = {item["key"]: int(item["makespan"]) for item in content["variants"] if item["makespan"] is not None}
-    return Saved(session, str(content["sha256"]), makespans)
+    return Saved(session, {item["key"]: str(item["sha256"]) for item in content["modules"]}, makespans)
+
+
+def _renewed(content: dict[str, Any]) -> dict[str, Any]:
+    """What a session of the older version would be in the present one."""
+    module = {"key": FIRST, "path": content["module"], "beside": content["module_beside"], "sha256": content["sha256"]}
+    return {**content, "modules": [module], "variants": [{**item, "module": FIRST} for item in content["variants"]]}
+
+
+def _module(item: dict[str, Any], folder: Path) -> ModuleFile:
+    beside = folder / _text(item, "beside") if item["beside"] else None
+    path = str(beside) if beside is not None and beside.is_file() else _text(item, "path")
+    return ModuleFile(_text(item, "key"), os.path.normpath(path))
 
 
 def _entry(item: dict[str, Any]) -> Entry:
@@ -148,7 +174,14 @@ def _entry(item: dict[str, Any]) -> Entry:
         memory_cap=int(item["memory_cap"]) if item["memory_cap"] is not None else None,
     )
     machine = MachineSpec(_text(item, "chip"), _optional(item, "topology"), _optional(item, "mesh"))
-    return Entry(_text(item, "key"), plan, machine, _text(item, "name"), collapsed=bool(item["collapsed"]))
+    return Entry(
+        key=_text(item, "key"),
+        plan=plan,
+        machine=machine,
+        name=_text(item, "name"),
+        collapsed=bool(item["collapsed"]),
+        module=_text(item, "module"),
+    )
 
 
 def _text(item: dict[str, Any], key: str) -> str:

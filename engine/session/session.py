@@ -1,9 +1,10 @@
-"""What the user works on, as one frozen value: the file, the variants made from it, what is active and selected."""
+"""What the user works on, as one frozen value: modules, the variants made from them, what is active and selected."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from engine.chips.budget import Budget
 from engine.session.plan import MachineSpec, Plan
@@ -11,6 +12,18 @@ from engine.session.variant import Variant
 
 TRANSIENT = frozenset({"selection", "reading", "problem"})
 """Fields of a Session that undo leaves alone."""
+
+FIRST = "1"
+"""Key of the first module of a session."""
+
+
+class Asked(NamedTuple):
+    """What a result is for."""
+
+    module: str
+    """Key of the module in the session."""
+    machine: MachineSpec
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,16 @@ class Entry:
     collapsed: bool = False
     check: Check | None = None
     """Of `variant`; None where it was not run."""
+    module: str = FIRST
+    """Key of the module that the plan is applied to; stays while the entry exists."""
+
+    @property
+    def asked(self) -> Asked:
+        return self.asking(self.plan)
+
+    def asking(self, plan: Plan) -> Asked:
+        """What another plan of the same module on the same machine would be asked for as."""
+        return Asked(self.module, self.machine, plan)
 
     @property
     def stale(self) -> bool:
@@ -103,13 +126,23 @@ class Facts:
     """Name of every instruction by id: variants no longer hold those that passes replaced."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleFile:
+    """A module of the session: the file that it is read from, and what is known of it."""
+
+    key: str
+    """``1``, ``2``, …: stable while the module is in the session, and not used again for another one."""
+    path: str
+    facts: Facts | None = None
+    """None until it was read."""
+
+
 @dataclass(frozen=True)
 class Session:
-    """One file and everything asked of it."""
+    """One or more modules and everything asked of them."""
 
-    path: str = ""
+    modules: tuple[ModuleFile, ...] = ()
     """Empty while nothing is open."""
-    facts: Facts | None = None
     entries: tuple[Entry, ...] = ()
     active: str = ""
     """Key of the entry that the plan line and the inspector act on."""
@@ -118,12 +151,15 @@ class Session:
     selection: Selection = field(default_factory=Selection)
     marks: tuple[Mark, ...] = ()
     reading: bool = False
-    """Whether the file is being read right now."""
+    """Whether the session's modules are being read right now."""
     problem: str = ""
-    """Why the file could not be read."""
+    """Why none of them could be read."""
 
     def entry(self, key: str) -> Entry | None:
         return next((e for e in self.entries if e.key == key), None)
+
+    def module(self, key: str) -> ModuleFile | None:
+        return next((m for m in self.modules if m.key == key), None)
 
     @property
     def active_entry(self) -> Entry | None:
@@ -137,3 +173,21 @@ class Session:
     def active_variant(self) -> Variant | None:
         entry = self.active_entry
         return entry.variant if entry is not None else None
+
+    @property
+    def active_module(self) -> ModuleFile | None:
+        """The module of the active entry; the first one while there are no entries."""
+        entry = self.active_entry
+        return self.module(entry.module) if entry is not None else next(iter(self.modules), None)
+
+    @property
+    def path(self) -> str:
+        """Path of the active module; empty while nothing is open."""
+        module = self.active_module
+        return module.path if module is not None else ""
+
+    @property
+    def facts(self) -> Facts | None:
+        """What is said about the active module; None until it was read."""
+        module = self.active_module
+        return module.facts if module is not None else None

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from engine.layout.outline import Outline
 from engine.layout.outlining import outline_of
 from engine.layout.picture import Picture, Skeleton, arrange
-from engine.session.session import TRANSIENT, Entry, Session
+from engine.session.session import FIRST, TRANSIENT, Asked, Entry, ModuleFile, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.graph.comparison import Comparison
 from views.hlo_text.lines import Printed, printed
-from views.ports import Asked, JobState
+from views.ports import JobState
 from views.theme import LIGHT, Theme
 
 
@@ -111,7 +111,9 @@ class FakeHost:
 def host_of(*variants: Variant, active: int = -1, theme: Theme = LIGHT) -> FakeHost:
     """A host whose session shows `variants` as A, B, …"""
     entries = tuple(Entry(chr(65 + n), v.plan, v.machine, name=v.name, variant=v) for n, v in enumerate(variants))
-    session = Session(path="step.hlo", entries=entries, active=entries[active].key, base=entries[0].key)
+    session = Session(
+        (ModuleFile(FIRST, "step.hlo"),), entries=entries, active=entries[active].key, base=entries[0].key
+    )
     return FakeHost(Store(session, TRANSIENT), theme)
 
 

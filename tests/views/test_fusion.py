@@ -178,7 +178,7 @@ class TestPane:
         assert entry.variant is not None
         assert pane.diagram.isVisible()
         assert not pane.strips.isVisible()
-        asked, then = (entry.machine, taken(entry.plan, APART)), better()
+        asked, then = entry.asking(taken(entry.plan, APART)), better()
         host.variants[asked] = then
         host.learn(asked, then.metrics)
         assert host.evaluating == [asked]
@@ -240,7 +240,7 @@ class TestInspector:
         qtbot.addWidget(inspector)
         host.store.become("Select", edits.selected(host.store.state, entry.key, (2102,)))
         assert f"{DONE}: dot.1.0 waits for it too early" in inspector.below.text()
-        asked, then = (entry.machine, taken(entry.plan, APART)), better()
+        asked, then = entry.asking(taken(entry.plan, APART)), better()
         host.variants[asked] = then
         inspector.below.linkActivated.emit("try:2102")
         left = time_text(waited_by_name(then).get(DONE, 0))

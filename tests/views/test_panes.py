@@ -259,7 +259,7 @@ class TestBudget:
         entry = host.store.state.active_entry
         assert entry is not None
         for budget, plan in zip(BUDGETS, plans_over(entry), strict=True):
-            host.learn((entry.machine, plan), metrics(2000 // min(budget, 4)))
+            host.learn(entry.asking(plan), metrics(2000 // min(budget, 4)))
         assert "knee is at 4" in pane.text.text()
         pane.chart.clicked.emit(3)
         chosen = active_plan(host).budget
@@ -282,8 +282,8 @@ class TestCompare:
         qtbot.addWidget(pane)
         pane.try_all()
         assert len(host.wanted) == len(all_plans(BEST, Budget())) == 48
-        machine, plan = host.wanted[5]
-        host.learn((machine, plan), metrics(10))
+        plan = host.wanted[5].plan
+        host.learn(host.wanted[5], metrics(10))
         host.learn(host.wanted[6], "no order fits")
         assert [line.key for line in pane.lines()] == ["A", "B", ""]
         item = pane.table.item(2, 1)
@@ -377,9 +377,9 @@ class TestFusion:
         assert "1 of 2 decisions expose transfers" in pane.text.text()
         pane.table.setCurrentCell(1, 0)
         pane.table.setCurrentCell(0, 0)
-        machine, plan = host.wanted[-1]
+        plan = host.wanted[-1].plan
         assert plan.passes.endswith("fuse{apart=dot.1.0}")
-        host.learn((machine, plan), metrics(10))
+        host.learn(host.wanted[-1], metrics(10))
         gain = pane.choices.itemAtPosition(0, 1)
         assert gain is not None
         label = gain.widget()
@@ -443,7 +443,7 @@ def test_a_problem_is_told_in_full(qtbot: QtBot) -> None:
     host = FakeHost()
     pane = Problem(host)
     qtbot.addWidget(pane)
-    host.store.reset(Session(path="/models/step.hlo"))
+    host.store.reset(edits.begun("/models/step.hlo"))
     host.store.settle(problem="step.hlo:3:7: expected ')'")
     assert pane.title.text() == "step.hlo could not be opened"
     assert pane.text.text() == "step.hlo:3:7: expected ')'"

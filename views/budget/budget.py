@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 from engine.quantities import bytes_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
-from engine.session.session import Entry, Session
+from engine.session.session import Asked, Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.plan.plan_line import MOST_IN_FLIGHT
-from views.ports import Asked, Host, follow, in_view
+from views.ports import Host, follow, in_view
 from views.theme import GRID
 
 BUDGETS = range(1, MOST_IN_FLIGHT + 1)
@@ -54,7 +54,7 @@ class BudgetPane(QWidget):
         self._measure()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if not changed & {"entries", "active", "path"}:
+        if not changed & {"entries", "active", "modules"}:
             return
         entry = session.active_entry
         # A slider that moves changes only the budget: the sweep stays what it is.
@@ -67,7 +67,7 @@ class BudgetPane(QWidget):
         if entry is None or entry.variant is None:
             return
         self._wanted = _without_budget(entry)
-        self._host.measure("predicting budgets", [(entry.machine, plan) for plan in plans_over(entry)])
+        self._host.measure("predicting budgets", [entry.asking(plan) for plan in plans_over(entry)])
 
     def _draw(self) -> None:
         entry = self._host.store.state.active_entry
@@ -90,7 +90,7 @@ class BudgetPane(QWidget):
 
     def _found(self, entry: Entry) -> list[tuple[int, Metrics]]:
         pairs = zip(BUDGETS, plans_over(entry), strict=True)
-        answers = ((budget, self._host.measured((entry.machine, plan))) for budget, plan in pairs)
+        answers = ((budget, self._host.measured(entry.asking(plan))) for budget, plan in pairs)
         return [(budget, answer) for budget, answer in answers if isinstance(answer, Metrics)]
 
     def _said(self, entry: Entry | None, found: Sequence[tuple[int, Metrics]], knee: int | None) -> str:
@@ -131,4 +131,4 @@ def _with_budget(entry: Entry, total: int) -> Plan:
 
 
 def _without_budget(entry: Entry) -> Asked:
-    return entry.machine, _with_budget(entry, 1)
+    return entry.asking(_with_budget(entry, 1))

@@ -74,7 +74,7 @@ class Collectives(QWidget):
         return QSize(58 * GRID, 100 * GRID)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"entries", "active", "reading", "problem", "path"}:
+        if changed & {"entries", "active", "reading", "problem", "modules"}:
             self._list(session)
         if "selection" in changed or changed & _FRESH:
             self._show_selection(session)

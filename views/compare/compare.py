@@ -116,13 +116,13 @@ class ComparePane(QWidget):
         entry = self._host.store.state.active_entry
         if entry is not None:
             self._tried = all_plans(entry.plan, entry.budget)
-            self._host.measure("trying all", [(entry.machine, plan) for plan in self._tried])
+            self._host.measure("trying all", [entry.asking(plan) for plan in self._tried])
             self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if "path" in changed:
+        if "modules" in changed:
             self._tried = ()
-        if changed & {"entries", "active", "base", "path"}:
+        if changed & {"entries", "active", "base", "modules"}:
             self.refresh()
 
     def refresh(self) -> None:
@@ -145,7 +145,7 @@ class ComparePane(QWidget):
         there = {line.plan for line in shown}
         tried = []
         for plan in self._tried if entry is not None else ():
-            answer = self._host.measured((entry.machine, plan)) if entry is not None else None
+            answer = self._host.measured(entry.asking(plan)) if entry is not None else None
             if isinstance(answer, Metrics) and plan not in there:
                 tried.append(Line("", "tried", plan, answer, SOURCES[Origin.MODEL]))
         tried.sort(key=lambda line: line.metrics.makespan)

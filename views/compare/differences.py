@@ -70,7 +70,7 @@ class DifferencePane(QWidget):
         self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"entries", "active", "base", "path"} and in_view(self):
+        if changed & {"entries", "active", "base", "modules"} and in_view(self):
             self.refresh()
 
     def refresh(self) -> None:

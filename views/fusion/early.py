@@ -63,5 +63,5 @@ def early_of(variant: Variant, instruction: int) -> Iterator[Early]:
 
 def tried_of(host: Host, entry: Entry, fusion: Fusion) -> list[Tried]:
     """Those of a fusion's alternatives whose timelines are known."""
-    found = ((c, host.evaluated((entry.machine, taken(entry.plan, c)))) for c in fusion.alternatives)
+    found = ((c, host.evaluated(entry.asking(taken(entry.plan, c)))) for c in fusion.alternatives)
     return [(choice, variant) for choice, variant in found if variant is not None]

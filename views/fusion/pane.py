@@ -150,7 +150,7 @@ class FusionPane(QWidget):
         self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"entries", "active", "path"} and in_view(self):
+        if changed & {"entries", "active", "modules"} and in_view(self):
             self.refresh()
 
     def refresh(self) -> None:
@@ -226,7 +226,7 @@ class FusionPane(QWidget):
             self._show_choices()
             return
         if in_view(self):
-            asked = [(entry.machine, taken(entry.plan, choice)) for choice in row.fusion.alternatives]
+            asked = [entry.asking(taken(entry.plan, choice)) for choice in row.fusion.alternatives]
             self._host.measure("trying another fusion", asked)
             if row.fusion.instruction not in session.selection.instructions and self.table.hasFocus():
                 ids = (row.fusion.instruction,)
@@ -244,7 +244,7 @@ class FusionPane(QWidget):
         if row is None or entry is None or entry.variant is None:
             return
         for number, choice in enumerate(row.fusion.alternatives):
-            answer = self._host.measured((entry.machine, taken(entry.plan, choice)))
+            answer = self._host.measured(entry.asking(taken(entry.plan, choice)))
             gain = gain_of(answer, entry.variant.metrics)
             for column, widget in enumerate((self._previewer(choice), self._gain(answer, gain, entry.variant.metrics))):
                 widget.setToolTip(f"{choice.what}: {gain.in_words}")
@@ -268,7 +268,7 @@ class FusionPane(QWidget):
 
     def _preview_best(self, row: FusionRow, entry: Entry) -> None:
         """As soon as every alternative is measured."""
-        answers = [(self._host.measured((entry.machine, taken(entry.plan, c))), c) for c in row.fusion.alternatives]
+        answers = [(self._host.measured(entry.asking(taken(entry.plan, c))), c) for c in row.fusion.alternatives]
         if any(answer is None for answer, _ in answers):
             return
         found = [(answer.makespan, n) for n, (answer, _) in enumerate(answers) if isinstance(answer, Metrics)]
@@ -295,7 +295,7 @@ class FusionPane(QWidget):
             self._say()
 
         self.figures.setText(f"trying: {choice.what} …")
-        self._host.evaluate(f"trying: {choice.what}", (entry.machine, taken(entry.plan, choice)), arrived)
+        self._host.evaluate(f"trying: {choice.what}", entry.asking(taken(entry.plan, choice)), arrived)
 
     def _say(self) -> None:
         """The inside in words, and for each transfer that comes too early what could be done."""

@@ -120,13 +120,13 @@ class GraphPane(QWidget):
         super().changeEvent(event)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if "path" in changed:
+        if "modules" in changed:
             self._outlines.clear()
             self.moves.forget()
             self._kept_open = frozenset()
         if not in_view(self):
             return
-        if changed & {"entries", "active", "base", "path"}:
+        if changed & {"entries", "active", "base", "modules"}:
             self.refresh()
         elif "selection" in changed:
             self._show_selection(reveal=not self._selecting)

@@ -69,11 +69,11 @@ class HloPane(QWidget):
         self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if "path" in changed:
+        if "modules" in changed:
             self._known.clear()
         if not in_view(self):
             return
-        if changed & {"entries", "active", "base", "path"}:
+        if changed & {"entries", "active", "base", "modules"}:
             self.refresh()
         elif "selection" in changed:
             self._mark(session)

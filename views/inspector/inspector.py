@@ -67,7 +67,7 @@ class Inspector(QScrollArea):
         return QSize(66 * GRID, 100 * GRID)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if not changed & {"selection", "entries", "active", "base", "path", "facts"}:
+        if not changed & {"selection", "entries", "active", "base", "modules"}:
             return
         found = selected_instruction(session)
         if found is None:
@@ -112,7 +112,7 @@ class Inspector(QScrollArea):
             return
         for early in early_of(entry.variant, instruction):
             for choice in early.fusion.alternatives:
-                asked = (entry.machine, taken(entry.plan, choice))
+                asked = entry.asking(taken(entry.plan, choice))
                 self._host.evaluate(f"trying: {choice.what}", asked, lambda _: self._say_again())
 
     def _say_again(self) -> None:

@@ -36,10 +36,10 @@ class TimelinePane(QWidget):
         for page in self._pages:
             self._stack.addWidget(page)
         follow(self, host.store, self._session_changed)
-        self._session_changed(host.store.state, frozenset({"path"}))
+        self._session_changed(host.store.state, frozenset({"modules"}))
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if not changed & {"path", "reading", "problem", "entries"}:
+        if not changed & {"modules", "reading", "problem", "entries"}:
             return
         page = self._page(session)
         if self._stack.currentWidget() is not self._pages[page]:

@@ -155,7 +155,7 @@ class TablePane(QWidget):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if not in_view(self):
             return
-        if changed & {"entries", "active", "path"}:
+        if changed & {"entries", "active", "modules"}:
             self._refresh()
         elif "selection" in changed:
             self._show_selection(session)

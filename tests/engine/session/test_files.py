@@ -12,7 +12,9 @@ from engine.chips.budget import Budget, Kind
 from engine.errors import InputError
 from engine.session import edits, files
 from engine.session.plan import AS_LOADED, MachineSpec, Plan
-from engine.session.session import Session
+from engine.session.session import FIRST, Mark, ModuleFile, Session
+
+OLDER = Path(__file__).parents[2] / "data" / "sessions"
 
 PLANS = st.builds(
     Plan,
@@ -26,6 +28,46 @@ PLANS = st.builds(
 def session(*plans: Plan) -> Session:
     made = edits.opened("step.hlo", [("", plan) for plan in plans], MachineSpec("tpu-v5p", "4x4x4", "x=8,y=8"))
     return replace(made, reading=False)
+
+
+def test_a_session_of_the_first_version_is_still_read() -> None:
+    saved = files.load(OLDER / "version_1.lapstrake")
+    first, second = saved.session.entries
+    assert saved.session.modules == (ModuleFile(FIRST, "/models/step.hlo"),)
+    assert saved.hashes[FIRST].startswith("9f86d081")
+    assert (first.module, first.plan, first.collapsed) == (FIRST, AS_LOADED, True)
+    assert (second.module, second.title, second.plan.budget) == (FIRST, "ours", Budget(total=4))
+    assert second.machine == MachineSpec("tpu-v5p", "4x4x4", "x=8,y=8")
+    assert saved.session.marks == (Mark(1500, "here"),)
+    assert saved.makespans == {"A": 13_310_000}
+
+
+def several() -> Session:
+    """Two modules with one variant each."""
+    made = session(AS_LOADED)
+    return replace(
+        made,
+        modules=(*made.modules, ModuleFile("2", "other/step.hlo")),
+        entries=(*made.entries, replace(made.entries[0], key="B", module="2")),
+    )
+
+
+def test_every_module_is_kept_with_its_variants(tmp_path: Path) -> None:
+    files.save(several(), tmp_path / "a.lapstrake")
+    after = files.load(tmp_path / "a.lapstrake").session
+    assert [(m.key, Path(m.path).name) for m in after.modules] == [("1", "step.hlo"), ("2", "step.hlo")]
+    assert [(e.key, e.module) for e in after.entries] == [("A", "1"), ("B", "2")]
+
+
+@pytest.mark.parametrize("change", [{"key": "1"}, {"key": "7"}, {"path": None, "beside": ""}])
+def test_a_damaged_module_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    place = tmp_path / "a.lapstrake"
+    files.save(several(), place)
+    content = json.loads(place.read_text("utf-8"))
+    content["modules"][1].update(change)
+    place.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(InputError, match="cannot be used"):
+        files.load(place)
 
 
 @given(st.lists(PLANS, min_size=1, max_size=4), st.lists(st.integers(0, 2**60), max_size=3, unique=True))
@@ -47,7 +89,8 @@ def test_the_module_is_found_beside_the_session_when_both_were_moved(tmp_path: P
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
     (old / "step.hlo").write_text("HloModule m", "utf-8")
-    files.save(replace(session(AS_LOADED), path=str(old / "step.hlo")), old / "a.lapstrake")
+    made = edits.opened(str(old / "step.hlo"), [("", AS_LOADED)], MachineSpec())
+    files.save(made, old / "a.lapstrake")
     old.rename(new)
     assert files.load(new / "a.lapstrake").session.path == str(new / "step.hlo")
 
@@ -68,8 +111,9 @@ def test_saving_replaces_in_one_step_and_leaves_no_draft(tmp_path: Path) -> None
         ("[1]", "another file"),
         ("{}", "another file"),
         ('{"lapstrake_session": 99}', "version 99"),
-        ('{"lapstrake_session": 1}', "'variants' is missing"),
-        ('{"lapstrake_session": 1, "variants": [], "marks": []}', "keys that differ"),
+        ('{"lapstrake_session": 1}', "'module' is missing"),
+        ('{"lapstrake_session": 2}', "'variants' is missing"),
+        ('{"lapstrake_session": 2, "variants": [], "marks": []}', "keys that differ"),
     ],
 )
 def test_what_is_no_session_is_refused_with_a_reason(tmp_path: Path, text: str, said: str) -> None:
