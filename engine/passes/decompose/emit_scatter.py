@@ -60,11 +60,18 @@ def halves_refused(editor: Editor, site: ScatterSite) -> str | None:
     original = editor.instruction(site.use.instruction)
     lhs, rhs = editor.operands(original.id)
     einsum = read_einsum(original, lhs.shape, rhs.shape)
-    return None if _halved_index(einsum, site) else "chains=halves: the result shard has no second dimension to split"
+    return None if halved_index(einsum, site) else "chains=halves: the result shard has no second dimension to split"
+
+
+def halved_index(einsum: Einsum, site: ScatterSite) -> Index | None:
+    """The index along which chains=halves splits the result shard: the longest of the result but for the scattered
+    one; None where there is none."""
+    found = (i for i in einsum.indices if i.out not in (None, site.use.output_dim) and i.size > 1)
+    return max(found, key=lambda i: i.size, default=None)
 
 
 class _Scatter:
-    """The loop of one site. State: an accumulator a chain, for each lane; None before its first step."""
+    """The loop of one site. State: an accumulator a chain; None before its first step."""
 
     def __init__(self, builder: Builder, ring: Ring, site: ScatterSite, variant: Variant) -> None:
         self.builder = builder
@@ -81,14 +88,14 @@ class _Scatter:
         self.block = -(-sliced // ring.size)
         self.summed: PrimitiveType = accumulator_type(self._sent_type(), variant.accumulate)
         self.product: PrimitiveType = self._product_type()
-        self.halved: Index | None = _halved_index(self.einsum, site) if variant.halved else None
+        self.halved: Index | None = halved_index(self.einsum, site) if variant.halved else None
         if variant.halved and self.halved is None:
             raise UnsupportedError(halves_refused(self.editor, site) or "chains=halves does not apply")
         self.lanes = self._lanes(self._sources((lhs, rhs)))
 
     def run(self) -> Instruction:
         plan, builder = self.plan, self.builder
-        chains: list[Instruction | None] = [None] * (len(plan.hops) * len(self.lanes))
+        chains: list[Instruction | None] = [None] * len(plan.hops)
         step = 0
         while step < len(plan.steps):
             if plan.loop.trips and step == plan.loop.first:
@@ -97,19 +104,19 @@ class _Scatter:
                 continue
             chains = self._step(builder, step, chains, None)
             step += 1
-        lanes = [
-            self._gathered_up(chains[k * len(plan.hops) : (k + 1) * len(plan.hops)]) for k in range(len(self.lanes))
-        ]
+        lanes = [self._gathered_up(lane, chains) for lane in range(plan.lanes)]
         shard = lanes[0]
         if self.halved is not None and self.halved.out is not None:
             shard = builder.concatenate(lanes, self.halved.out)
         shard = builder.convert(shard, self._sent_type())
         return redo_path(builder, self.site.tail, shard)
 
-    def _gathered_up(self, chains: Sequence[Instruction | None]) -> Instruction:
+    def _gathered_up(self, lane: int, chains: Sequence[Instruction | None]) -> Instruction:
         """The epilogue: every chain goes the hops it still has to, and what arrives is added up, the own part last."""
-        builder = self.builder
-        there = [(hops, chain) for hops, chain in zip(self.plan.ends, chains, strict=True) if chain is not None]
+        builder, plan = self.builder, self.plan
+        there = [
+            (plan.ends[k], chain) for k, chain in enumerate(chains) if chain is not None and plan.lane(k) == lane
+        ]
         arrivals = [self.ring.shift(builder, chain, hops) for hops, chain in there if hops]
         arrivals += [chain for hops, chain in there if not hops]
         total = arrivals[0]
@@ -140,17 +147,18 @@ class _Scatter:
         self, builder: Builder, step: int, chains: Sequence[Instruction | None], iteration: Instruction | None
     ) -> list[Instruction | None]:
         """One step: shift the accumulators, compute meanwhile, and add where they arrive."""
-        plan, width = self.plan, len(self.plan.hops)
-        following = list(chains)
-        numbers = [self._number(builder, slot, iteration) for slot in plan.steps[step]]
-        for lane, work in enumerate(self.lanes):
-            pieces = self._compute(builder, work, numbers)
-            for slot, piece in zip(plan.steps[step], pieces, strict=True):
-                chain = chains[lane * width + slot.stream]
-                if chain is not None:
-                    arrived = self.ring.shift(builder, chain, plan.hops[slot.stream])
-                    piece = builder.add(arrived, piece)
-                following[lane * width + slot.stream] = piece
+        plan = self.plan
+        slots, following = plan.steps[step], list(chains)
+        numbers = [self._number(builder, slot, iteration) for slot in slots]
+        pieces = self._compute(builder, self.lanes[plan.lane(slots[0].stream)], numbers)
+        for slot, piece in zip(slots, pieces, strict=True):
+            chain, hops = chains[slot.stream], plan.hops[slot.stream]
+            early = slot.stream in plan.early
+            if chain is not None:
+                piece = builder.add(chain if early else self.ring.shift(builder, chain, hops), piece)
+            if early and not (iteration is None and plan.is_last(step, slot.stream)):
+                piece = self.ring.shift(builder, piece, hops)
+            following[slot.stream] = piece
         return following
 
     def _number(self, builder: Builder, slot: Slot, iteration: Instruction | None) -> Instruction:
@@ -232,12 +240,6 @@ class _Scatter:
         """Partial results are not rounded to a type that the sum does not have."""
         own = self.original.shape.element_type
         return self.summed if self.summed != self._sent_type() and accumulator_type(own, "f32") == self.summed else own
-
-
-def _halved_index(einsum: Einsum, site: ScatterSite) -> Index | None:
-    """The index along which the result shard is split: the longest of the result that is not the scattered one."""
-    found = (i for i in einsum.indices if i.out not in (None, site.use.output_dim) and i.size > 1)
-    return max(found, key=lambda i: i.size, default=None)
 
 
 def _is_all_reduce(editor: Editor, site: ScatterSite) -> bool:

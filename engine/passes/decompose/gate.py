@@ -8,7 +8,7 @@ on both sides of the comparison, so that the gain of fusion does not pass for th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.chips.chip import Exclusive
 from engine.chips.machine import Machine
@@ -17,10 +17,12 @@ from engine.cost.compute import einsum_time, instruction_time, work_time
 from engine.cost.work import Work
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
+from engine.ir.einsum import read_einsum
 from engine.ir.groups import Groups, Lists, Mode, device_groups
 from engine.ir.module import Header
 from engine.passes.candidate import GateTerms
 from engine.passes.decompose.collectives import Collective
+from engine.passes.decompose.emit_scatter import halved_index
 from engine.passes.decompose.flow import Flow
 from engine.passes.decompose.plans import GatherPlan, ScatterPlan
 from engine.passes.decompose.site import AllReduceSite, Case, ChainSite, EinsumUse, GatherSite, ScatterSite, Site
@@ -106,7 +108,7 @@ class Pricing:
             shard = max(shard, shard * 32 // max(1, shapes.bits(element)))
         comp = self.comp((site.use.instruction,))
         extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
-        extra += self._partials(site.use, plan, size)
+        extra += self._partials(site.use, plan, size, self._halves(site) if variant.halved else (_WHOLE,))
         extra += size * self._memory(shard)
         return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
 
@@ -142,31 +144,57 @@ class Pricing:
         lists = device_lists(groups, self._header)
         both = variant.both and not self.one_at_a_time
         steps = max(left, right) if both else left + right
-        if variant.both or not variant.halved:
-            return ring_time(self._machine, lists, shard, steps, both).time
-        return 2 * ring_time(self._machine, lists, shard // 2, steps, both).time
+        carried = shard // plan.lanes if isinstance(plan, ScatterPlan) else shard
+        return ring_time(self._machine, lists, carried, steps, both).time
 
     def _hops(self, groups: Groups, shard: int, hops: int) -> int:
         return ring_time(self._machine, device_lists(groups, self._header), shard, hops, both=False).time
 
-    def _partials(self, use: EinsumUse, plan: GatherPlan | ScatterPlan, size: int) -> int:
-        """How much longer the partial einsums of a plan take than the whole one; 0 where they are faster."""
+    def _partials(
+        self,
+        use: EinsumUse,
+        plan: GatherPlan | ScatterPlan,
+        size: int,
+        lanes: Sequence[Mapping[tuple[int, int], int]] = (_WHOLE,),
+    ) -> int:
+        """How much longer the partial einsums of a plan take than the whole one; 0 where they are faster.
+
+        `lanes` are the sizes that the operands have besides in each part of the result shard.
+        """
         counts: dict[int, int] = {}
-        for slots in plan.steps:
+        for slots in plan.steps[:: len(lanes)]:
             counts[len(slots)] = counts.get(len(slots), 0) + 1
-        return self._longer(use, size, counts)
+        return self._longer(use, size, counts, lanes)
+
+    def _halves(self, site: ScatterSite) -> tuple[Mapping[tuple[int, int], int], ...]:
+        """Sizes of the operands' halved dimensions in the two halves of the result shard."""
+        written = self._flow.instructions[site.use.instruction]
+        lhs, rhs = (self._flow.instructions[o].shape for o in written.operand_ids[:2])
+        index = halved_index(read_einsum(written, lhs, rhs), site)
+        if index is None:
+            return (_WHOLE,)
+        middle = (index.size + 1) // 2
+        dims = [(side, dim) for side in (0, 1) if (dim := index.operand(side)) is not None]
+        return tuple(dict.fromkeys(dims, length) for length in (middle, index.size - middle))
 
     def _taken(self, use: EinsumUse, blocks: int, at_once: int) -> int:
         """The same for an einsum over `blocks` blocks of which each part takes `at_once`."""
         return self._longer(use, blocks, {at_once: blocks // at_once, blocks % at_once: 1})
 
-    def _longer(self, use: EinsumUse, blocks: int, counts: Mapping[int, int]) -> int:
+    def _longer(
+        self,
+        use: EinsumUse,
+        blocks: int,
+        counts: Mapping[int, int],
+        lanes: Sequence[Mapping[tuple[int, int], int]] = (_WHOLE,),
+    ) -> int:
         written = self._flow.instructions[use.instruction]
         length = self._flow.instructions[written.operand_ids[use.side]].shape.dimensions[use.dim]
         block = -(-length // blocks)
         whole = self._einsum(written, _WHOLE)
         parts = sum(
-            count * self._einsum(written, {(use.side, use.dim): min(length, taken * block)})
+            count * self._einsum(written, {**lane, (use.side, use.dim): min(length, taken * block)})
+            for lane in lanes
             for taken, count in counts.items()
             if count and taken
         )

@@ -74,9 +74,9 @@ class Variant:
         return gather_plan(size, both=self.both, unroll=self.unroll, rolled=self.form == "rolled")
 
     def scatter_plan(self, size: int) -> ScatterPlan:
-        """What a scatter over `size` positions does; halves follow the plan of a single chain, each with its half."""
-        strides = 1 if self.halved else self.unroll
-        return scatter_plan(size, both=self.both, strides=strides, rolled=self.form == "rolled")
+        """What a scatter over `size` positions does."""
+        strides, lanes = (1, 2) if self.halved else (self.unroll, 1)
+        return scatter_plan(size, both=self.both, strides=strides, lanes=lanes, rolled=self.form == "rolled")
 
     def why_not(self, site: Site) -> str | None:
         """Why this form cannot be given to `site`, in words; None where it can."""

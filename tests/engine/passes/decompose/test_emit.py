@@ -173,7 +173,7 @@ def test_counts(case: str, variant: Variant, count: int) -> None:
         expected: dict[int, int] = {}
         for shift, times in plan.shifts():
             if times:
-                expected[shift] = expected.get(shift, 0) + times * (2 if halved else 1)
+                expected[shift] = expected.get(shift, 0) + times
         assert hops == expected
     assert not executed(after, "all-gather")
     assert not executed(after, "reduce-scatter")

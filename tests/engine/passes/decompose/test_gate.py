@@ -69,8 +69,17 @@ def test_two_hop_chains_load_links_twice_and_halves_do_not() -> None:
     stride = pricing.terms(scatter, Variant(unroll=2))
     assert stride.ring == ring_time(where, scatter.groups, SHARD, 2 * 8 - 3, both=False).time
     halves = pricing.terms(scatter, Variant(unroll=2, chains="halves"))
-    assert halves.ring == 2 * ring_time(where, scatter.groups, SHARD // 2, 7, both=False).time
+    assert halves.ring == ring_time(where, scatter.groups, SHARD // 2, 2 * 7, both=False).time
     assert halves.ring < stride.ring
+
+
+def test_einsums_on_halves_are_priced_as_such() -> None:
+    """Twice as many of half the size: what they take longer, by as many launches at least, is extra."""
+    pricing, where, _, scatter = sites(8)
+    whole = pricing.terms(scatter, Variant())
+    halves = pricing.terms(scatter, Variant(unroll=2, chains="halves"))
+    assert halves.comp == whole.comp
+    assert halves.extra >= whole.extra + 8 * where.chip.units.launch // 2
 
 
 def test_one_permute_per_pair_of_devices_makes_both_directions_take_turns() -> None:
