@@ -114,9 +114,7 @@ class _Scatter:
     def _gathered_up(self, lane: int, chains: Sequence[Instruction | None]) -> Instruction:
         """The epilogue: every chain goes the hops it still has to, and what arrives is added up, the own part last."""
         builder, plan = self.builder, self.plan
-        there = [
-            (plan.ends[k], chain) for k, chain in enumerate(chains) if chain is not None and plan.lane(k) == lane
-        ]
+        there = [(plan.ends[k], chain) for k, chain in enumerate(chains) if chain is not None and plan.lane(k) == lane]
         arrivals = [self.ring.shift(builder, chain, hops) for hops, chain in there if hops]
         arrivals += [chain for hops, chain in there if not hops]
         total = arrivals[0]
