@@ -95,6 +95,8 @@ class Evaluations(QObject):
                 self._ensure(module, entry)
 
     def _ensure(self, module: Module, entry: Entry) -> None:
+        if entry.recording is not None:
+            return  # app.recordings reads it
         asked = entry.asked
         running = self._running.get(entry.key)
         if running is not None and (running.asked != asked or not entry.pending):

@@ -13,13 +13,16 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QMessageBox
 
+from app import kept
 from app.actions import menus
 from app.actions.action import Scope
 from app.actions.table import ACTIONS
 from app.documents import Documents
 from app.evaluations import Evaluations
+from app.imports import Imports
 from app.iterations import Iterations
 from app.jobs import Jobs
+from app.recordings import Recordings
 from app.recovery import Recovery
 from app.settings import Settings
 from app.trials import Trials
@@ -70,6 +73,8 @@ class Explorer(QObject):
         self.documents: Documents = Documents(self.store, self.job_list, settings, self)
         self.documents.read.connect(lambda: self.evaluations.set_modules(self.documents.modules))
         self.documents.read.connect(lambda: self.trials.set_modules(self.documents.modules))
+        self.recordings: Recordings = Recordings(self.store, self.job_list, self)
+        self.documents.read.connect(lambda: self.recordings.set_modules(self.documents.modules))
         self.recovery: Recovery = Recovery(self.store, settings.folder, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
@@ -95,6 +100,7 @@ class Explorer(QObject):
         self.iterations: Iterations = Iterations(
             self.store, self.job_list, self.evaluations, self.documents, self.window, self._said
         )
+        self.imports: Imports = Imports(self.store, self.job_list, self.window, self._said)
         self.actions: Mapping[str, QAction] = menus.install(self)
         self.window.timelines.search.line.textChanged.connect(self.graph.search_for)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
@@ -133,7 +139,8 @@ class Explorer(QObject):
         return str(self.recovery.last() or "")
 
     def open(self, path: str) -> None:
-        self.documents.open(path)
+        if not self.imports.take(path):
+            self.documents.open(path)
 
     def measured(self, asked: Asked) -> Metrics | str | None:
         variant = self.evaluations.known(asked)
@@ -226,7 +233,9 @@ class Explorer(QObject):
         self.settings.sync()
         self.recovery.close()
         self.evaluations.close()
+        self.recordings.close()
         self.job_list.close()
+        kept.prune(self.settings.folder / kept.FOLDER)
 
     def quit(self) -> None:
         self.window.close()
@@ -273,7 +282,22 @@ class Explorer(QObject):
             self._save_to(path if Path(path).suffix else f"{path}{files.SUFFIX}")
 
     def _save_to(self, path: str) -> None:
-        self._said(self.documents.save(path) or f"saved {Path(path).name}")
+        trouble = self._keep_beside(path) or self.documents.save(path)
+        self._said(trouble or f"saved {Path(path).name}")
+
+    def _keep_beside(self, path: str) -> str:
+        """Copy recordings that the window made to where the session is saved. Returns what went wrong."""
+        try:
+            moved = kept.moved_beside(self.store.state, path, self.settings.folder / kept.FOLDER)
+        except (OSError, LapstrakeError) as error:
+            return str(error)
+        self.store.settle(entries=moved.entries)
+        return ""
+
+    def rerun(self) -> None:
+        """Compute or read the active variant again although that failed or was cancelled."""
+        self.recordings.retry(self.store.state.active)
+        self.evaluations.retry(self.store.state.active)
 
     def _changed_on_disk(self, path: str) -> None:
         keys = self.keys_of("reload")
@@ -446,4 +470,6 @@ def command_line(path: str, entry: Entry) -> str:
         words += ["--budget", str(plan.budget)]
     if plan.memory_cap is not None:
         words += ["--memory-cap", str(plan.memory_cap)]
+    for file in (*machine.costs, *((entry.recording.file,) if entry.recording is not None else ())):
+        words += ["--costs", file.path]
     return shlex.join(words)

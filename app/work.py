@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.control import Cancelled, Control
+from engine.cost.imports import ImportedCosts, parse_costs
 from engine.errors import LapstrakeError
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
@@ -13,6 +14,7 @@ from engine.layout.outlining import outline_of
 from engine.layout.picture import Picture, Skeleton, arrange
 from engine.passes.pipeline import Pipeline
 from engine.session.evaluation import Evaluator
+from engine.session.given import GivenFile, content_of
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Asked, Facts
 from engine.session.variant import Variant
@@ -22,6 +24,7 @@ from views.hlo_text.lines import Printed, printed
 
 _KEPT = 4
 _evaluators: dict[tuple[str, MachineSpec], Evaluator] = {}
+_imports: dict[GivenFile, ImportedCosts] = {}
 
 
 def warm(*, control: Control) -> None:
@@ -125,5 +128,13 @@ def _evaluator(module: Module, spec: MachineSpec) -> Evaluator:
     if key not in _evaluators:
         while len(_evaluators) >= _KEPT:
             del _evaluators[next(iter(_evaluators))]
-        _evaluators[key] = Evaluator(module, spec)
+        _evaluators[key] = Evaluator(module, spec, tuple(map(_costs, spec.costs)))
     return _evaluators[key]
+
+
+def _costs(file: GivenFile) -> ImportedCosts:
+    if file not in _imports:
+        while len(_imports) >= _KEPT:
+            del _imports[next(iter(_imports))]
+        _imports[file] = parse_costs(content_of(file), file.path)
+    return _imports[file]

@@ -10,7 +10,7 @@ from engine.session.session import Session
 from views.icons import icon
 from views.ports import Host, follow
 from views.theme import GRID
-from views.timeline.paint_header import SOURCES
+from views.timeline.paint_header import origin_text
 
 
 class StatusBar(QStatusBar):
@@ -62,7 +62,7 @@ class StatusBar(QStatusBar):
         variant = session.active_variant
         if variant is not None:
             chip = variant.program.machine.chip.title
-            self.source.setText(f"times: {SOURCES[variant.source]} ({chip})")
+            self.source.setText(f"times: {origin_text(variant)} ({chip})")
         else:
             self.source.setText("")
         facts = session.facts

@@ -33,6 +33,11 @@ def _selected(session: Session) -> bool:
     return bool(session.selection)
 
 
+def _recorded(session: Session) -> bool:
+    entry = session.active_entry
+    return entry is not None and entry.recording is not None
+
+
 def _several(session: Session) -> bool:
     return len(session.entries) > 1
 
@@ -84,6 +89,25 @@ FILE = (
     Action("open-sample", "Open a sample", "File", lambda e: e.open_sample()),
     Action("recover", "Go on with the last session", "File", lambda e: e.recover()),
     Action("reload", "Read again", "File", lambda e: e.documents.reload(), ("F5",), enabled=lambda s: bool(s.path)),
+    Action(
+        "import-costs",
+        "Import costs …",
+        "File",
+        lambda e: e.imports.ask_costs(),
+        ("Ctrl+I",),
+        enabled=opened,
+        tip="Times by instruction name that replace the model's: ScheduleProto text, PGLE, xplane.pb, or a table",
+        separated=True,
+    ),
+    Action(
+        "open-recording",
+        "Show a profile or a compiler's schedule …",
+        "File",
+        lambda e: e.imports.ask_recording(),
+        ("Ctrl+Shift+O",),
+        enabled=opened,
+        tip="A measured run (xplane.pb, Perfetto JSON) or ScheduleProto text as a variant beside the predicted ones",
+    ),
     Action("save", "Save session", "File", lambda e: e.save(), ("Ctrl+S",), enabled=opened, separated=True),
     Action("save-as", "Save session as …", "File", lambda e: e.ask_save(), ("Ctrl+Shift+S",), enabled=opened),
     Action(
@@ -311,6 +335,14 @@ PLAN = (
     ),
     Action("budget-down", "Smaller budget", "Plan", lambda e: e.step_budget(-1), ("Ctrl+Left",), enabled=opened),
     Action(
+        "use-as-costs",
+        "Use its times as costs",
+        "Plan",
+        lambda e: e.imports.use_as_costs(),
+        enabled=_recorded,
+        tip="Price every plan with the times of the active profile or schedule",
+    ),
+    Action(
         "force",
         "Force the picked collectives",
         "Plan",
@@ -353,9 +385,7 @@ RUN = (
         enabled=opened,
         tip="Schedulers × budgets × unroll × ring, listed in the tab Compare",
     ),
-    Action(
-        "rerun", "Run again", "Run", lambda e: e.evaluations.retry(e.store.state.active), ("Ctrl+R",), enabled=opened
-    ),
+    Action("rerun", "Run again", "Run", lambda e: e.rerun(), ("Ctrl+R",), enabled=opened),
     Action("cancel-jobs", "Cancel all jobs", "Run", lambda e: e.job_list.cancel_all(), ("Ctrl+.",)),
     Action("show-log", "Show the log", "Run", lambda e: e.window.show_pane("Log")),
 )

@@ -61,6 +61,11 @@ def read_costs(path: str) -> ImportedCosts:
         data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: costs were expected, but it cannot be read: {error.strerror}") from error
+    return parse_costs(data, path)
+
+
+def parse_costs(data: bytes, path: str) -> ImportedCosts:
+    """What `read_costs` makes of a file that holds `data`; `path` is for messages, and tells a TOML table."""
     if data[:2] == b"\x1f\x8b":
         try:
             data = gzip.decompress(data)

@@ -7,10 +7,27 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from engine.chips.machine import Machine
-from engine.cost.costs import Costs
+from engine.cost.costs import Costs, Origin
 from engine.ir.buffers import Buffers
 from engine.ir.graph import Graph
 from engine.ir.module import Module
+
+
+@dataclass(frozen=True, slots=True)
+class UsedCosts:
+    """What became of times that came from elsewhere. Names are sorted."""
+
+    source: str
+    """As `ImportedCosts.source`: the file's path, or what the times are."""
+    origin: Origin
+    used: int
+    """How many instructions have their time from it, but for what a higher or later one replaces."""
+    unmatched: tuple[str, ...]
+    """No instruction is called that."""
+    callers: tuple[str, ...]
+    """Loops, calls and conditionals: their times are those of their callees."""
+    inside: tuple[str, ...]
+    """In fusions or reducers, which are priced whole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +52,8 @@ class Program:
     """Whether the module holds its loop-carried copies itself, as a compiled one does."""
     weights: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Instruction id of a `conditional` → how often each branch runs, relative to the others; equally where missing."""
+    imported: tuple[UsedCosts, ...] = ()
+    """Times that do not come from the model, lowest rank first."""
     notes: tuple[str, ...] = ()
     """What was assumed (an unknown trip count, a branch weight, …), each one sentence for the user."""
 

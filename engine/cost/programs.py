@@ -12,7 +12,7 @@ from engine.chips.machine import Machine
 from engine.cost.costs import Costs, Origin
 from engine.cost.imports import ImportedCosts, compiler_estimates
 from engine.cost.pricing import Pricing
-from engine.cost.program import Program
+from engine.cost.program import Program, UsedCosts
 from engine.ir.buffering import buffers_of
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
@@ -38,7 +38,8 @@ def prepare(
     costs = {id_: pricing.costs(graph) for id_, graph in graphs.items()}
     carried = compiler_estimates(module, machine.chip) if estimates else None
     ranked = sorted((*((carried,) if carried else ()), *imports), key=lambda found: found.origin)
-    said = [note for found in ranked for note in _notes(found, module, graphs)]
+    imported = tuple(_used(found, module, graphs) for found in ranked)
+    said = [note for found in imported for note in _notes(found)]
     weights, unsaid = _weights(module, graphs, ranked)
     for found in ranked:
         costs = {id_: _replaced(costs[id_], graph, found) for id_, graph in graphs.items()}
@@ -51,6 +52,7 @@ def prepare(
         trips=trips,
         shows_copies=shows_copies(module),
         weights=weights,
+        imported=imported,
         notes=(*machine.notes, *notes, *unsaid, *said),
     )
 
@@ -121,27 +123,25 @@ def _replaced(costs: Costs, graph: Graph, found: ImportedCosts) -> Costs:
     return replace(costs, compute=compute, transfer=transfer, origin=origin)
 
 
-def _notes(found: ImportedCosts, module: Module, graphs: Mapping[int, Graph]) -> list[str]:
-    """What was used of an import and, by name, what was not."""
+def _used(found: ImportedCosts, module: Module, graphs: Mapping[int, Graph]) -> UsedCosts:
     executed = {
         name: opcode for graph in graphs.values() for name, opcode in zip(graph.names, graph.opcodes, strict=True)
     }
-    left = sorted(name for name in found.times if executed.get(name) in SEQUENTIAL)
-    inside = sorted(name for name in found.times if name not in executed and name in module.by_name)
+    callers = tuple(sorted(name for name in found.times if executed.get(name) in SEQUENTIAL))
+    inside = tuple(sorted(name for name in found.times if name not in executed and name in module.by_name))
     unmatched = found.unmatched(module)
-    used = len(found.times) - len(left) - len(inside) - len(unmatched)
-    what = (
-        "the compiler's"
-        if found.origin == Origin.COMPILER
-        else "measured"
-        if found.origin == Origin.MEASURED
-        else "given"
-    )
-    notes = [f"Times of {used} instructions are {what}: {found.source}."]
+    used = sum(name in executed for name in found.times) - len(callers)
+    return UsedCosts(found.source, found.origin, used, unmatched, callers, inside)
+
+
+def _notes(found: UsedCosts) -> list[str]:
+    """What was used of an import and, by name, what was not."""
+    what = {Origin.COMPILER: "the compiler's", Origin.MEASURED: "measured"}.get(found.origin, "given")
+    notes = [f"Times of {found.used} instructions are {what}: {found.source}."]
     for names, why in (
-        (unmatched, "match no instruction"),
-        (left, "are loops, calls or conditionals, whose times are those of their callees"),
-        (inside, "lie inside fusions or reducers, which are priced whole"),
+        (found.unmatched, "match no instruction"),
+        (found.callers, "are loops, calls or conditionals, whose times are those of their callees"),
+        (found.inside, "lie inside fusions or reducers, which are priced whole"),
     ):
         if names:
             notes.append(f"{found.source}: {len(names)} names {why}: {_listed(names)}.")

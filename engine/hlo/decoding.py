@@ -49,7 +49,7 @@ class StableHlo:
 
 def decode(data: bytes, path: str) -> HloText | HloBytes | StableHlo:
     """Tell the format from the content; `path` is for messages. Raises InputError where it is none of the known."""
-    data = _unzipped(data, path)
+    data = unzipped(data, path)
     if not data.strip():
         raise InputError(f"{path}: {EXPECTED}; found {'nothing but white space' if data else 'an empty file'}")
     if data.startswith(_BYTECODE):
@@ -63,7 +63,8 @@ def decode(data: bytes, path: str) -> HloText | HloBytes | StableHlo:
     raise InputError(f"{path}: {EXPECTED}; found {_described(data)}")
 
 
-def _unzipped(data: bytes, path: str) -> bytes:
+def unzipped(data: bytes, path: str) -> bytes:
+    """`data`, or what it holds if it is gzip data. Raises InputError where these are damaged or too large."""
     if not data.startswith(_GZIP):
         return data
     unpacker = zlib.decompressobj(wbits=31)

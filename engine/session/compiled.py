@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.control import QUIET, Control
 from engine.cost.scheduled_module import read_scheduled_module
+from engine.ir.module import Module
+from engine.session.aligning import aligned
 from engine.session.plan import AS_LOADED, MachineSpec
 from engine.session.variant import Variant
 from engine.simulate.replay import Replay, replay
 
 
 def compiler_variant(
-    text: str, path: str, spec: MachineSpec, name: str = "compiler", control: Control = QUIET
+    text: str,
+    path: str,
+    spec: MachineSpec,
+    name: str = "compiler",
+    control: Control = QUIET,
+    loaded: Module | None = None,
 ) -> Variant:
-    """The variant of a ScheduleProto's `text`; `path` is for messages.
+    """The variant of a ScheduleProto's `text`; `path` is for messages. With `loaded`, the module that the compiler was
+    given, its instructions get their origins there, so that it can be compared with our variants.
 
     Its module is the one inside the schedule. Its times are the compiler's, with the waits inside loops that the
     compiler's own totals leave out; a note says what these come to. Raises InputError where the text is damaged.
     """
     scheduled = read_scheduled_module(text, path)
+    if loaded is not None:
+        scheduled = replace(scheduled, module=aligned(scheduled.module, loaded))
     machine = machine_for(scheduled.module, load_chip(spec.chip), spec.topology, spec.mesh)
     played = replay(scheduled, machine, control)
     return Variant(
@@ -31,7 +45,21 @@ def compiler_variant(
         schedule=played.schedule,
         timeline=played.simulation.timeline,
         metrics=played.simulation.metrics,
-        notes=(*scheduled.module.notes, *played.program.notes, *_totals(played)),
+        notes=(*scheduled.module.notes, *played.program.notes, *_totals(played), *_found(played, loaded)),
+    )
+
+
+def _found(played: Replay, loaded: Module | None) -> tuple[str, ...]:
+    """What of the compiler's module was found again in the one that it was given."""
+    if loaded is None:
+        return ()
+    origins = played.program.module.origins
+    timeline = played.simulation.timeline
+    timed = np.unique(timeline.instruction[(timeline.duration > 0) & (timeline.instruction >= 0)])
+    found = sum(int(id_) in origins for id_ in timed)
+    return (
+        f"{found} of {len(timed)} instructions that take time in the compiler's module were found in the module as "
+        "loaded, by name or op_name; the others stand for themselves where variants are compared.",
     )
 
 

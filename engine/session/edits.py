@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from engine import options
+from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import FIRST, Check, Entry, Facts, Mark, ModuleFile, Selection, Session
 from engine.session.variant import Variant
@@ -45,22 +46,84 @@ def based(session: Session, key: str) -> Session:
 
 
 def planned(session: Session, key: str, plan: Plan) -> Session:
-    """Another plan for an entry; the old picture stays, stale, until the new one comes. A given name goes with it."""
+    """Another plan for an entry; the old picture stays, stale, until the new one comes. A given name goes with it.
+
+    What was recorded follows no other plan: such entries stay as they are.
+    """
+    entry = session.entry(key)
+    if entry is None or entry.recording is not None:
+        return session
     return _changed(session, key, plan=plan, name="", error="")
 
 
 def on_machine(session: Session, machine: MachineSpec) -> Session:
-    """Another machine for every entry: variants on different machines are not compared by accident."""
-    return replace(session, entries=tuple(replace(e, machine=machine, error="") for e in session.entries))
+    """Another machine for every entry: variants on different machines are not compared by accident.
+
+    What was compiled for a target keeps that one, and each module its costs.
+    """
+    return replace(
+        session,
+        entries=tuple(
+            e
+            if e.recording is not None and e.recording.target
+            else replace(e, machine=replace(machine, costs=e.machine.costs), error="")
+            for e in session.entries
+        ),
+    )
+
+
+def with_costs(session: Session, costs: Iterable[GivenFile]) -> Session:
+    """Other files of costs, in order, for all entries of the active module; of one that comes twice the last counts."""
+    given = tuple(costs)
+    kept = tuple(file for n, file in enumerate(given) if file not in given[n + 1 :])
+    return replace(
+        session,
+        entries=tuple(
+            replace(e, machine=replace(e.machine, costs=kept), error="") if _priced(session, e) else e
+            for e in session.entries
+        ),
+    )
+
+
+def costs_of(session: Session) -> tuple[GivenFile, ...]:
+    """The files of costs that plans of the active module are priced with."""
+    return next((e.machine.costs for e in session.entries if _priced(session, e)), ())
+
+
+def _priced(session: Session, entry: Entry) -> bool:
+    """Whether an entry is of the active module and has no costs of a compiler's own."""
+    active = session.active_entry
+    if active is None or entry.module != active.module:
+        return False
+    return entry.recording is None or entry.recording.kind != RecordingKind.SCHEDULE
 
 
 def added(session: Session, plan: Plan, name: str = "") -> Session:
     """One more entry at the end, of the active entry's module and machine; it becomes the active one."""
-    taken = {e.key for e in session.entries}
-    key = next(k for k in map(key_of, range(len(taken) + 1)) if k not in taken)
     like = session.active_entry or Entry("", plan)
-    made = Entry(key, plan, like.machine, name, module=like.module)
-    return replace(session, entries=(*session.entries, made), active=key)
+    if like.recording is not None:
+        like = next((e for e in session.entries if e.recording is None and e.module == like.module), like)
+    made = Entry(_free_key(session), plan, like.machine, name, module=like.module)
+    return replace(session, entries=(*session.entries, made), active=made.key)
+
+
+def _free_key(session: Session) -> str:
+    taken = {e.key for e in session.entries}
+    return next(k for k in map(key_of, range(len(taken) + 1)) if k not in taken)
+
+
+def recorded(session: Session, plan: Plan, machine: MachineSpec, recording: Recording, name: str = "") -> Session:
+    """One more entry at the end, of what was recorded: a run of the module that `plan` makes of the active module, or a
+    compiler's schedule of it.
+
+    It becomes the active one. A recording that is there already, of the same plan, is made active instead.
+    """
+    module = session.active_entry.module if session.active_entry is not None else FIRST
+    same = (e for e in session.entries if (e.recording, e.plan, e.module) == (recording, plan, module))
+    made = next(same, None) or Entry(_free_key(session), plan, machine, name, module=module, recording=recording)
+    kept = tuple(e for e in session.entries if e.key != made.key)
+    entries = session.entries if len(kept) < len(session.entries) else (*kept, made)
+    return replace(session, entries=entries, active=made.key)
 
 
 def removed(session: Session, key: str) -> Session:
@@ -101,7 +164,7 @@ def folded(session: Session, key: str) -> Session:
 def arrived(session: Session, key: str, variant: Variant) -> Session:
     """A result, unless the entry asks for something else by now."""
     entry = session.entry(key)
-    if entry is None or (entry.plan, entry.machine) != (variant.plan, variant.machine):
+    if entry is None or not entry.wants(variant):
         return session
     return _changed(session, key, variant=variant, error="", check=None)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.chips.budget import Budget
 from engine.errors import InputError, UsageError
+from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import FIRST, Entry, Mark, ModuleFile, Session
 
@@ -91,7 +92,7 @@ def _session_json(session: Session, folder: Path) -> dict[str, Any]:
         "active": session.active,
         "base": session.base,
         "marks": [{"time": mark.time, "note": mark.note} for mark in session.marks],
-        "variants": [_entry_json(entry) for entry in session.entries],
+        "variants": [_entry_json(entry, folder) for entry in session.entries],
     }
 
 
@@ -112,8 +113,8 @@ def _relative(module: Path, folder: Path) -> str:
         return ""
 
 
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    plan, machine = entry.plan, entry.machine
+def _entry_json(entry: Entry, folder: Path) -> dict[str, Any]:
+    plan, machine, recording = entry.plan, entry.machine, entry.recording
     fresh = entry.variant is not None and not entry.stale
     return {
         "key": entry.key,
@@ -127,14 +128,22 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "chip": machine.chip,
         "topology": machine.topology,
         "mesh": machine.mesh,
+        "costs": [_file_json(file, folder) for file in machine.costs],
+        "recording": None
+        if recording is None
+        else {"kind": str(recording.kind), "target": recording.target, **_file_json(recording.file, folder)},
         "makespan": entry.variant.metrics.makespan if fresh and entry.variant is not None else None,
     }
+
+
+def _file_json(file: GivenFile, folder: Path) -> dict[str, Any]:
+    return {"path": file.path, "beside": _relative(Path(file.path), folder), "sha256": file.sha256}
 
 
 def _saved(content: dict[str, Any], folder: Path) -> Saved:
     if content[_KEY] == _OLDER:
         content = _renewed(content)
-    entries = tuple(_entry(item) for item in content["variants"])
+    entries = tuple(_entry(item, folder) for item in content["variants"])
     keys = [entry.key for entry in entries]
     if not entries or len(set(keys)) < len(keys):
         raise ValueError("variants with keys that differ were expected")
@@ -161,19 +170,24 @@ def _renewed(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _module(item: dict[str, Any], folder: Path) -> ModuleFile:
-    beside = folder / _text(item, "beside") if item["beside"] else None
-    path = str(beside) if beside is not None and beside.is_file() else _text(item, "path")
-    return ModuleFile(_text(item, "key"), os.path.normpath(path))
+    return ModuleFile(_text(item, "key"), _found(_text(item, "path"), item["beside"], folder))
 
 
-def _entry(item: dict[str, Any]) -> Entry:
+def _found(path: object, beside: object, folder: Path) -> str:
+    """Where a file is: beside the session as it was, since both may have moved; else where it was."""
+    near = folder / str(beside) if beside else None
+    return os.path.normpath(str(near) if near is not None and near.is_file() else str(path))
+
+
+def _entry(item: dict[str, Any], folder: Path) -> Entry:
     plan = Plan(
         passes=_text(item, "passes"),
         scheduler=_text(item, "scheduler"),
         budget=Budget.parse(_text(item, "budget")) if item["budget"] is not None else None,
         memory_cap=int(item["memory_cap"]) if item["memory_cap"] is not None else None,
     )
-    machine = MachineSpec(_text(item, "chip"), _optional(item, "topology"), _optional(item, "mesh"))
+    costs = tuple(_file(file, folder) for file in item.get("costs", ()))
+    machine = MachineSpec(_text(item, "chip"), _optional(item, "topology"), _optional(item, "mesh"), costs)
     return Entry(
         key=_text(item, "key"),
         plan=plan,
@@ -181,7 +195,18 @@ def _entry(item: dict[str, Any]) -> Entry:
         name=_text(item, "name"),
         collapsed=bool(item["collapsed"]),
         module=_text(item, "module"),
+        recording=_recording(item.get("recording"), folder),
     )
+
+
+def _recording(item: dict[str, Any] | None, folder: Path) -> Recording | None:
+    if item is None:
+        return None
+    return Recording(RecordingKind(item["kind"]), _file(item, folder), _text(item, "target"))
+
+
+def _file(item: dict[str, Any], folder: Path) -> GivenFile:
+    return GivenFile(_found(_text(item, "path"), item["beside"], folder), _text(item, "sha256"))
 
 
 def _text(item: dict[str, Any], key: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from engine.chips.budget import Budget
 from engine.ir.module import Module
+from engine.session.given import GivenFile
 
 BEST_PASSES = "decompose,async-permute,fuse"
 """The pipeline tried when the user names none: every choice in it is made by predicted gain."""
@@ -28,6 +29,8 @@ class MachineSpec:
     """``4x4x4``, with wrap marks as `engine.chips` reads them."""
     mesh: str | None = None
     """``x=8,y=8``."""
+    costs: tuple[GivenFile, ...] = ()
+    """Files whose times replace modelled ones, as `engine.cost.imports` reads them; among equals the later wins."""
 
 
 @dataclass(frozen=True, slots=True)

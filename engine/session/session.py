@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engine.chips.budget import Budget
+from engine.session.given import Recording
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 
@@ -55,6 +56,9 @@ class Entry:
     """Of `variant`; None where it was not run."""
     module: str = FIRST
     """Key of the module that the plan is applied to; stays while the entry exists."""
+    recording: Recording | None = None
+    """A file that its times come from: a compiler's schedule of a module of its own, or a profile of the module that
+    `plan` makes. None where `plan` is simulated."""
 
     @property
     def asked(self) -> Asked:
@@ -64,10 +68,15 @@ class Entry:
         """What another plan of the same module on the same machine would be asked for as."""
         return Asked(self.module, self.machine, plan)
 
+    def wants(self, variant: Variant) -> bool:
+        """Whether `variant` is what is asked for."""
+        asked = self.plan, self.machine, self.recording
+        return (variant.plan, variant.machine, variant.recording) == asked
+
     @property
     def stale(self) -> bool:
         """Whether `variant` belongs to another plan than the present one."""
-        return self.variant is not None and (self.variant.plan, self.variant.machine) != (self.plan, self.machine)
+        return self.variant is not None and not self.wants(self.variant)
 
     @property
     def pending(self) -> bool:

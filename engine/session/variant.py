@@ -9,6 +9,7 @@ from engine.cost.program import Program
 from engine.passes.candidate import Candidate
 from engine.passes.fusion import Fusion
 from engine.schedule.problem import Schedule
+from engine.session.given import Recording
 from engine.session.plan import MachineSpec, Plan
 from engine.timeline.timeline import Metrics, Timeline
 
@@ -30,6 +31,8 @@ class Variant:
     """Fusion decisions of this plan's passes."""
     notes: tuple[str, ...] = ()
     """What was inferred or assumed on the way, each one sentence."""
+    recording: Recording | None = None
+    """The file that its times come from; None where the plan was simulated."""
 
     @property
     def source(self) -> Origin:

@@ -30,7 +30,7 @@ from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, pareto
 from views.ports import Host, follow
 from views.theme import GRID
-from views.timeline.paint_header import SOURCES
+from views.timeline.paint_header import SOURCES, origin_text
 
 _HEAD = ("", "variant", "scheduler", "budget")
 _TAIL = ("times from", "passes")
@@ -137,7 +137,7 @@ class ComparePane(QWidget):
 
     def _gather(self, session: Session) -> tuple[Line, ...]:
         shown = [
-            Line(e.key, e.title, e.variant.plan, e.variant.metrics, SOURCES[e.variant.source])
+            Line(e.key, e.title, e.variant.plan, e.variant.metrics, origin_text(e.variant))
             for e in session.entries
             if e.variant is not None and not e.stale
         ]

@@ -13,10 +13,11 @@ from engine.errors import UsageError
 from engine.quantities import bytes_text, parse_bytes
 from engine.schedule.registry import SCHEDULERS
 from engine.session import edits
-from engine.session.plan import BEST_PASSES, MachineSpec, Plan
+from engine.session.plan import BEST_PASSES, Plan
 from engine.session.session import Entry, Session
 from views.flow import FlowLayout
 from views.plan.choices import CHOICES, Choice, enabled, value_of, with_value
+from views.plan.costs import CostsButton
 from views.ports import Host, follow
 from views.theme import GRID, axis_font
 
@@ -47,6 +48,7 @@ class PlanLine(QWidget):
         self.budget_text = QLabel()
         self.cap = self._line("Most bytes that may be live at any moment: 28GiB", self._set_cap, 7)
         self.cap.setPlaceholderText("no cap")
+        self.costs = CostsButton(host)
         self._lay_out()
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, frozenset({"entries"}))
@@ -71,6 +73,7 @@ class PlanLine(QWidget):
             ("scheduler", self.scheduler),
             ("budget", budget),
             ("memory cap", self.cap),
+            ("costs", self.costs),
         ):
             flow.addWidget(_captioned(caption, widget))
 
@@ -116,11 +119,13 @@ class PlanLine(QWidget):
         self.mesh.setPlaceholderText(axes or "inferred")
 
     def _show_plan(self, entry: Entry) -> None:
-        plan = entry.plan
+        plan, planned = entry.plan, entry.recording is None
+        for control in (self.scheduler, self.budget, self.cap):
+            control.setEnabled(planned)  # what was recorded follows no other plan
         for choice in CHOICES:
             box = self.choices[choice.caption]
             _show(box, value_of(plan, choice))
-            box.setEnabled(enabled(plan, choice))
+            box.setEnabled(planned and enabled(plan, choice))
         _show(self.scheduler, plan.scheduler)
         limit = entry.budget.total
         with QSignalBlocker(self.budget):
@@ -140,8 +145,11 @@ class PlanLine(QWidget):
         entry = session.active_entry
         if entry is None:
             return
-        spec = MachineSpec(
-            self.chip.currentText(), self.topology.text().strip() or None, self.mesh.text().strip() or None
+        spec = replace(
+            entry.machine,
+            chip=self.chip.currentText(),
+            topology=self.topology.text().strip() or None,
+            mesh=self.mesh.text().strip() or None,
         )
         if spec.chip != entry.machine.chip:
             spec = replace(spec, topology=None)

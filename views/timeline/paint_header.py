@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont, QPainter
 from engine.cost.costs import Origin
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.session import Entry, Session
+from engine.session.variant import Variant
 from views.icons import pixmap
 from views.theme import GRID, colour
 from views.timeline.scene import Scene
@@ -27,6 +28,17 @@ SOURCES = {
     Origin.MEASURED: "measured",
     Origin.TABLE: "your costs",
 }
+
+
+_PRICED = {Origin.COMPILER: "compiler's costs", Origin.MEASURED: "measured costs", Origin.TABLE: "your costs"}
+
+
+def origin_text(variant: Variant) -> str:
+    """Where a variant's times come from: what made its timeline, and whose costs it was simulated with."""
+    if variant.source != Origin.MODEL:
+        return SOURCES[variant.source]
+    found = (used.origin for used in variant.program.imported if used.used)
+    return " + ".join((SOURCES[Origin.MODEL], *dict.fromkeys(_PRICED[o] for o in found if o in _PRICED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +137,7 @@ def state_text(scene: Scene, entry: Entry) -> str:
         return "⟳ waiting" if entry.variant is None else "⟳ out of date"
     if entry.variant is None:
         return ""
-    source = SOURCES[entry.variant.source]
+    source = origin_text(entry.variant)
     if entry.check is None:
         return source
     if entry.check.failed:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.session import edits
+from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.matching import shown_in
 from engine.session.plan import AS_LOADED, MachineSpec, Plan
 from engine.session.session import Session
@@ -107,3 +108,42 @@ def test_a_selection_is_shown_where_its_origins_went() -> None:
     back = edits.selected(there, "B", (2013,))
     assert shown_in(back, "A") == {2003}
     assert shown_in(back, "C") == frozenset()
+
+
+FILE, OTHER = GivenFile("a.csv", "1"), GivenFile("b.csv", "2")
+PROFILE = Recording(RecordingKind.PROFILE, GivenFile("run.xplane.pb", "3"))
+SCHEDULE = Recording(RecordingKind.SCHEDULE, GivenFile("dump.txt", "4"), "tpu:v4:2x2x2")
+
+
+def test_costs_price_every_plan_and_make_their_results_stale() -> None:
+    there = edits.arrived(session(), "A", variant(plan=AS_LOADED))
+    priced = edits.with_costs(there, [FILE, OTHER, FILE])
+    assert edits.costs_of(priced) == (OTHER, FILE)
+    assert {e.machine.costs for e in priced.entries} == {(OTHER, FILE)}
+    first = priced.entry("A")
+    assert first is not None
+    assert first.stale
+    assert edits.added(priced, BEST).entries[-1].machine.costs == (OTHER, FILE)
+
+
+def test_a_recording_keeps_its_plan_and_what_was_compiled_its_machine() -> None:
+    one = edits.recorded(session(), BEST, MachineSpec(), PROFILE)
+    two = edits.recorded(one, AS_LOADED, MachineSpec("tpu-v4", "2x2x2"), SCHEDULE, "TPU compiler, default")
+    measured, compiled = two.entries[-2:]
+    assert (two.active, compiled.title) == (compiled.key, "TPU compiler, default")
+    assert edits.planned(two, measured.key, AS_LOADED) is two
+    other = edits.on_machine(edits.with_costs(two, [FILE]), MachineSpec("tpu-v5p"))
+    assert [e.machine.chip for e in other.entries[-2:]] == ["tpu-v5p", "tpu-v4"]
+    assert other.entries[-1].machine.costs == ()
+    assert edits.added(two, BEST).entries[-1].machine == session().entries[0].machine
+    assert edits.recorded(two, BEST, MachineSpec(), PROFILE).active == measured.key
+
+
+def test_a_result_of_another_recording_is_not_taken() -> None:
+    one = edits.recorded(session(), AS_LOADED, MachineSpec(), PROFILE)
+    simulated = variant(plan=AS_LOADED)
+    assert edits.arrived(one, one.active, simulated) is one
+    there = edits.arrived(one, one.active, replace(simulated, recording=PROFILE))
+    entry = there.active_entry
+    assert entry is not None
+    assert not entry.pending

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from engine.chips.budget import Budget, Kind
 from engine.errors import InputError
 from engine.session import edits, files
+from engine.session.given import Recording, RecordingKind, take
 from engine.session.plan import AS_LOADED, MachineSpec, Plan
 from engine.session.session import FIRST, Mark, ModuleFile, Session
+
+OLDER = Path(__file__).parents[2] / "data" / "sessions"
 
 OLDER = Path(__file__).parents[2] / "data" / "sessions"
 
@@ -141,3 +144,44 @@ def test_a_session_is_known_by_its_content_too(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}", "utf-8")
     assert not files.is_session(tmp_path / "other.json")
     assert not files.is_session(tmp_path / "missing")
+
+
+def test_costs_and_recordings_are_kept_by_place_and_hash(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    costs, _ = take(written(old / "costs.csv", "dot.1,5\n"))
+    profile, _ = take(written(old / "run.xplane.pb", "p"))
+    before = edits.with_costs(session(AS_LOADED), [costs])
+    recording = Recording(RecordingKind.PROFILE, profile, "cpu")
+    before = edits.recorded(before, AS_LOADED, MachineSpec(costs=(costs,)), recording, "measured")
+    files.save(before, old / "a.lapstrake")
+    assert "dot.1" not in (old / "a.lapstrake").read_text("utf-8")
+    old.rename(new)
+    after = files.load(new / "a.lapstrake").session
+    assert after.entries == before.entries
+    assert after.entries[0].machine.costs[0].path == str(new / "costs.csv")
+    assert after.entries[1].recording is not None
+    assert after.entries[1].recording.file.path == str(new / "run.xplane.pb")
+
+
+def written(place: Path, text: str) -> str:
+    place.write_text(text, "utf-8")
+    return str(place)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"recording": {"kind": "dream", "path": "a", "beside": "", "sha256": "", "target": ""}}, "dream"),
+        ({"recording": {"kind": "profile"}}, "missing"),
+        ({"costs": [{"path": 3, "beside": "", "sha256": ""}]}, "text was expected"),
+    ],
+)
+def test_a_damaged_recording_is_refused(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    place = tmp_path / "a.lapstrake"
+    files.save(session(AS_LOADED), place)
+    content = json.loads(place.read_text("utf-8"))
+    content["variants"][0].update(change)
+    place.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(InputError, match=said):
+        files.load(place)

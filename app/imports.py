@@ -1,0 +1,131 @@
+"""Files that are given to a session besides its module: costs that price its plans, and recordings that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtWidgets import QFileDialog
+
+from app.jobs import Jobs
+from engine.control import Cancelled
+from engine.errors import LapstrakeError
+from engine.session import edits
+from engine.session.given import GivenFile, Recording, RecordingKind
+from engine.session.kinds import FileKind, kind_of
+from engine.session.plan import AS_LOADED, MachineSpec, Plan
+from engine.session.session import Session
+from engine.session.store import Store
+from views.main_window import MainWindow
+
+_COSTS = "Costs (*.csv *.toml *.pbtxt *.txt *.pb *.gz);;All files (*)"
+_RECORDINGS = "Profiles and schedules (*.pb *.json *.txt *.gz);;All files (*)"
+_KINDS = {FileKind.SCHEDULE: RecordingKind.SCHEDULE, FileKind.PROFILE: RecordingKind.PROFILE}
+
+
+class Imports:
+    """What File → Import costs, File → Open a recording, and files dropped on the window do."""
+
+    def __init__(self, store: Store[Session], jobs: Jobs, window: MainWindow, say: Callable[[str], None]) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._window = window
+        self._say = say
+
+    def take(self, path: str) -> bool:
+        """Use a file that belongs to the open module; whether it is such a file and not one to be opened."""
+        kind = kind_of(path)
+        if kind == FileKind.MODULE:
+            return False
+        if not self._is_open():
+            what = {FileKind.COSTS: "costs", FileKind.SCHEDULE: "a compiler's schedule"}.get(kind, "a profile")
+            self._say(f"{Path(path).name} holds {what}: open the module that it belongs to first")
+        elif kind == FileKind.COSTS:
+            self.add_costs(path)
+        else:
+            self.add_recording(path, _KINDS[kind])
+        return True
+
+    def ask_costs(self) -> None:
+        title = "Import costs: ScheduleProto text, PGLE, xplane.pb, or a table of names and microseconds"
+        paths, _ = QFileDialog.getOpenFileNames(self._window, title, self._folder(), _COSTS)
+        for path in paths:
+            self.add_costs(path)
+
+    def ask_recording(self) -> None:
+        title = "Show a recording: xplane.pb, a Perfetto trace, or ScheduleProto text"
+        path, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), _RECORDINGS)
+        if not path:
+            return
+        kind = kind_of(path)
+        if kind in _KINDS:
+            self.add_recording(path, _KINDS[kind])
+        else:
+            self._say(
+                f"{Path(path).name}: a profile (xplane.pb, or a Perfetto trace as JSON) or a compiler's schedule "
+                "(ScheduleProto text) was expected"
+            )
+
+    def add_costs(self, path: str) -> None:
+        """Price every plan with a file's times, by a job, as one undoable step."""
+
+        def read(file: GivenFile) -> None:
+            if self._is_open():
+                session = self._store.state
+                self._store.become(
+                    f"Import costs {file.name}", edits.with_costs(session, (*edits.costs_of(session), file))
+                )
+                self._say(f"plans are priced with {file.name}; “costs” in the plan line says what was used of it")
+
+        self._jobs.start(
+            f"importing costs from {Path(path).name}",
+            "app.given_work:take_costs",
+            path,
+            done=read,
+            failed=self._failed,
+        )
+
+    def add_recording(self, path: str, kind: RecordingKind) -> None:
+        """Show a file's times as a variant, as one undoable step."""
+
+        def read(file: GivenFile) -> None:
+            if self._is_open():
+                self.show(Recording(kind, file), AS_LOADED)
+
+        self._jobs.start(
+            f"reading {Path(path).name}", "app.given_work:take_recording", path, done=read, failed=self._failed
+        )
+
+    def show(self, recording: Recording, plan: Plan, name: str = "", machine: MachineSpec | None = None) -> None:
+        """A recording of the module that `plan` makes as one more variant."""
+        session = self._store.state
+        entry = next((e for e in session.entries if e.recording is None), session.active_entry)
+        where = machine or (entry.machine if entry is not None else MachineSpec())
+        state = edits.recorded(session, plan, where, recording, name)
+        self._store.become(f"Show {recording.file.name}", state)
+
+    def use_as_costs(self) -> None:
+        """Price every plan with the times of the recording that is active."""
+        session = self._store.state
+        entry = session.active_entry
+        if entry is None or entry.recording is None:
+            self._say(
+                "Only a variant that shows a profile or a compiler's schedule has times that plans can be priced with"
+            )
+            return
+        file = entry.recording.file
+        self._store.become(
+            f"Use the times of {entry.key} as costs", edits.with_costs(session, (*edits.costs_of(session), file))
+        )
+
+    def _failed(self, error: LapstrakeError) -> None:
+        if not isinstance(error, Cancelled):
+            self._say(str(error))
+            self._window.show_pane("Log")
+
+    def _is_open(self) -> bool:
+        return bool(self._store.state.entries)
+
+    def _folder(self) -> str:
+        path = self._store.state.path
+        return str(Path(path).parent) if path else ""

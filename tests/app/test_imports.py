@@ -1,0 +1,158 @@
+"""Files given to a session besides its module, with real workers: costs that price plans, schedules that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QFileDialog
+from pytestqt.qtbot import QtBot
+
+from app import kept
+from app.explorer import Explorer, command_line
+from app.settings import Settings
+from engine.cost.costs import Origin
+from engine.session import edits
+from engine.session.given import Recording, RecordingKind, take
+from engine.session.plan import AS_LOADED
+from engine.session.session import Entry
+from views.plan.costs import ranks_of
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
+SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
+LONG = 60_000
+
+
+@pytest.fixture
+def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
+    made = Explorer(Settings(tmp_path / "window.ini"))
+    made.show()
+    qtbot.waitExposed(made.window)
+    yield made
+    made.window.close()
+    made.window.deleteLater()
+    made.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+def wait(qtbot: QtBot, explorer: Explorer) -> None:
+    def settled() -> bool:
+        session = explorer.store.state
+        idle = not any(job.state == "running" for job in explorer.jobs())
+        return idle and session.facts is not None and not any(entry.pending for entry in session.entries)
+
+    qtbot.waitUntil(settled, timeout=LONG)
+
+
+def active(explorer: Explorer) -> Entry:
+    entry = explorer.store.state.active_entry
+    assert entry is not None
+    return entry
+
+
+def test_costs_price_plans_and_are_undone_saved_and_removed(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "costs.csv"
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
+    variant = active(explorer).variant
+    assert variant is not None
+    name = next(
+        name
+        for graph in variant.program.graphs.values()
+        for name, opcode in zip(graph.names, graph.opcodes, strict=True)
+        if opcode in ("dot", "fusion")
+    )
+    table.write_text(f"name,us\n{name},123456\nnobody,5\n", "utf-8")
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(table)], ""))
+    explorer.perform("import-costs")
+    wait(qtbot, explorer)
+    priced = active(explorer)
+    assert priced.variant is not None
+    assert priced.variant.metrics.makespan > 123_456_000_000
+    (rank, model) = ranks_of(explorer.store.state)
+    assert (rank.title, rank.origin, rank.said) == ("costs.csv", "your table", "1 times used, 1 not")
+    assert rank.left == ("nobody: no instruction is called that",)
+    assert model.title == "model"
+    assert command_line("step.hlo", priced).endswith(f"--costs {table}")
+    assert explorer.window.plan_line.costs.text() == "costs.csv"
+    place = tmp_path / "a.lapstrake"
+    assert explorer.documents.save(str(place)) == ""
+
+    explorer.perform("undo")
+    assert active(explorer).variant is variant
+    explorer.open(str(place))
+    wait(qtbot, explorer)
+    again = active(explorer).variant
+    assert again is not None
+    assert again.metrics == priced.variant.metrics
+
+    file = priced.machine.costs[0]
+    place.write_text(place.read_text("utf-8").replace(file.sha256, "0" * 64), "utf-8")
+    explorer.open(str(place))
+    wait(qtbot, explorer)
+    assert "not what it was" in active(explorer).error
+    session = explorer.store.state
+    explorer.store.become("Remove", edits.with_costs(session, ()))
+    wait(qtbot, explorer)
+    assert not active(explorer).error
+
+
+def test_a_schedule_dropped_on_the_window_is_a_variant_whose_times_can_price_plans(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
+    explorer.open(str(SCHEDULE))
+    assert "open the module that it belongs to first" in explorer.window.statusBar().currentMessage()
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
+    explorer.open(str(SCHEDULE))
+    wait(qtbot, explorer)
+    shown = active(explorer)
+    assert shown.variant is not None
+    assert shown.variant.source is Origin.COMPILER
+    assert not explorer.window.plan_line.scheduler.isEnabled()
+    explorer.perform("use-as-costs")
+    wait(qtbot, explorer)
+    assert active(explorer).variant is shown.variant
+    assert [file.name for file in edits.costs_of(explorer.store.state)] == [SCHEDULE.name]
+    explorer.store.undo()
+    explorer.perform("undo")
+    assert active(explorer).recording is None
+
+
+def test_a_file_that_is_none_says_so_in_the_log(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    bad = tmp_path / "costs.csv"
+    bad.write_text("dot.1,soon\ndot.2,later\n", "utf-8")
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
+    explorer.open(str(bad))
+    wait(qtbot, explorer)
+    assert not edits.costs_of(explorer.store.state)
+    assert "microseconds were expected" in explorer.jobs()[0].error
+    torn = tmp_path / "dump.txt"
+    torn.write_text("hlo_module {\n}\n", "utf-8")
+    explorer.open(str(torn))
+    wait(qtbot, explorer)
+    assert "ScheduleProto" in active(explorer).error
+
+
+def test_recordings_of_our_own_move_beside_the_session(tmp_path: Path) -> None:
+    folder = tmp_path / kept.FOLDER
+    file = kept.keep(str(folder), b"profile", ".xplane.pb")
+    assert take(file.path) == (file, b"profile")
+    entry = Entry("A", AS_LOADED, recording=Recording(RecordingKind.PROFILE, file))
+    session = edits.opened("step.hlo", [("", AS_LOADED)], entry.machine)
+    session = edits.recorded(session, AS_LOADED, entry.machine, Recording(RecordingKind.PROFILE, file))
+    (tmp_path / "saved").mkdir()
+    moved = kept.moved_beside(session, str(tmp_path / "saved" / "a.lapstrake"), folder)
+    recording = moved.entries[-1].recording
+    assert recording is not None
+    assert recording.file == file
+    assert Path(recording.file.path).parent == tmp_path / "saved"
+    assert Path(recording.file.path).read_bytes() == b"profile"
+    kept.prune(folder)
+    assert Path(file.path).is_file()
