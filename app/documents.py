@@ -13,10 +13,11 @@ from app.reading import read_file, told
 from app.settings import Settings
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
+from engine.export.captured import captured_file
 from engine.ir.module import Module
 from engine.session import edits, files
 from engine.session.evaluation import default_plans
-from engine.session.plan import MachineSpec, Plan
+from engine.session.plan import AS_LOADED, MachineSpec, Plan, plain_plan
 from engine.session.session import Entry, Facts, ModuleFile, Session
 from engine.session.store import Store
 
@@ -38,11 +39,15 @@ class Documents(QObject):
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._file_changed)
         self._reading: dict[str, int] = {}
+        self._adding: dict[str, ModuleFile] = {}
+        self._last_key = 0
+        self._changed: set[str] = set()
         self._facts: dict[str, Facts] = {}
         self._hashes: Mapping[str, str] = {}
         self._machine = MachineSpec()
         self.modules: dict[str, Module] = {}
         """Those that were read, by their keys in the session."""
+        self._stop = store.subscribe(self._session_changed)
         self.session_path = ""
         """Where the session was saved to or opened from; empty for none."""
 
@@ -50,20 +55,44 @@ class Documents(QObject):
         """What an entry's plan is applied to; None while that is not read."""
         return self.modules.get(entry.module) if entry is not None else None
 
-    def open(self, path: str) -> None:
-        """Open a module under the plans that are shown first, or a saved session and the modules it is about."""
-        if not files.is_session(path):
-            if path != self._store.state.path:
-                self.session_path = ""
-            self._begin(edits.begun(path), {})
+    def open(self, *paths: str) -> None:
+        """Open modules under the plans that are shown first, or a saved session and the modules it is about.
+
+        Modules given beside a session are added to it.
+        """
+        sessions = [path for path in paths if files.is_session(path)]
+        modules = [path for path in paths if path not in sessions]
+        if not sessions:
+            self.session_path = ""
+            self._begin(edits.begun(*dict.fromkeys(map(captured_file, modules))), {})
             return
         try:
-            saved = files.load(path)
+            saved = files.load(sessions[0])
         except InputError as error:
-            self._store.reset(replace(edits.begun(path), reading=False, problem=told(error)))
+            self._store.reset(replace(edits.begun(sessions[0]), reading=False, problem=told(error)))
             return
-        self.session_path = path
+        self.session_path = sessions[0]
         self._begin(saved.session, saved.hashes)
+        self.add(*modules)
+        if len(sessions) > 1:
+            self.noticed.emit(f"One session can be open at a time: {Path(sessions[1]).name} was not opened")
+
+    def add(self, *paths: str) -> None:
+        """Read more modules and put them beside those that are open, each with variants of its own."""
+        if not self._store.state.modules:
+            if paths:
+                self.open(*paths)
+            return
+        for path in dict.fromkeys(map(captured_file, paths)):
+            name = Path(path).name
+            if files.is_session(path):
+                self.noticed.emit(f"{name} is a session: it can be opened, not added")
+            elif path in {module.path for module in (*self._store.state.modules, *self._adding.values())}:
+                self.noticed.emit(f"{name} is open already")
+            else:
+                self._last_key += 1
+                self._adding[str(self._last_key)] = ModuleFile(str(self._last_key), path)
+                self._start(self._adding[str(self._last_key)])
 
     def save(self, path: str) -> str:
         """Save the session. Returns what went wrong, empty when nothing did."""
@@ -76,28 +105,52 @@ class Documents(QObject):
         return ""
 
     def reload(self) -> None:
-        """Read the open files again; plans, marks and what is active stay."""
+        """Read again what changed on disk and what could not be read, else the active module; plans and marks stay."""
         session = self._store.state
-        if session.path:
-            self._begin(fresh(session, [m.key for m in session.modules]), {})
+        wanted = [m for m in session.modules if m.key in self._changed or m.key not in self.modules]
+        active = session.active_module
+        wanted = wanted or ([active] if active is not None else [])
+        for module in wanted:
+            self._forget(module.key)
+        if wanted:
+            session = fresh(session, [module.key for module in wanted])
+            self._store.reset(replace(session, reading=not self.modules, problem=""))
+            self.read.emit()
+            self._start(*wanted)
+
+    def retry(self, entry: Entry | None) -> bool:
+        """Read the module of an entry if it could not be read. Returns whether that was so."""
+        module = self._store.state.module(entry.module) if entry is not None else None
+        if module is None or module.key in self.modules or module.key in self._reading:
+            return False
+        self.reload()
+        return True
 
     def _begin(self, session: Session, hashes: Mapping[str, str]) -> None:
         """Take `session` and read its modules."""
-        left, self._reading = self._reading, {}
-        for job in left.values():
-            self._jobs.cancel(job)
         entry = self._store.state.active_entry
         self._machine = MachineSpec(entry.machine.chip) if entry is not None else MachineSpec()
         self._hashes = hashes
-        self._facts.clear()
-        self.modules.clear()
-        self.read.emit()
-        self._watch(session)
+        self._adding.clear()
+        for key in {*self.modules, *self._reading}:
+            self._forget(key)
+        self._last_key = max((int(m.key) for m in session.modules if m.key.isdecimal()), default=0)
         self._store.reset(replace(session, reading=True, problem=""))
-        for module in session.modules:
-            self._start(module)
+        self.read.emit()
+        self._start(*session.modules)
 
-    def _start(self, module: ModuleFile) -> None:
+    def _forget(self, key: str) -> None:
+        self.modules.pop(key, None)
+        self._facts.pop(key, None)
+        self._changed.discard(key)
+        self._jobs.cancel(self._reading.pop(key, 0))
+
+    def _start(self, *modules: ModuleFile) -> None:
+        self._reading.update((module.key, 0) for module in modules)
+        for module in modules:
+            self._read(module)
+
+    def _read(self, module: ModuleFile) -> None:
         job = 0
 
         def current() -> bool:
@@ -113,7 +166,6 @@ class Documents(QObject):
                 del self._reading[module.key]
                 self._failed(module, error)
 
-        self._reading[module.key] = job
         try:
             job = read_file(self._jobs, module.path, done, failed)
         except LapstrakeError as error:
@@ -124,38 +176,106 @@ class Documents(QObject):
     def _arrived(self, file: ModuleFile, module: Module, facts: Facts) -> None:
         self.modules[file.key] = module
         self._facts[file.key] = facts
-        self._remember(self.session_path or file.path)
-        session = edits.informed(self._store.state, file.key, facts)
-        if not session.entries:
-            made = edits.opened(file.path, first_plans(module), self._machine)
-            session = replace(made, modules=session.modules)
-        self._store.reset(replace(session, reading=False, problem=""))
+        self._remember(file.path if file.key in self._adding else self.session_path or file.path)
+        self._take_in()
         self.read.emit()
         if self._hashes.get(file.key, "") not in ("", facts.sha256):
             self.noticed.emit(f"{Path(file.path).name} is not what it was when the session was saved")
 
     def _failed(self, file: ModuleFile, error: LapstrakeError) -> None:
-        if isinstance(error, Cancelled):
-            self._store.reset(Session())
-            return
-        self._store.settle(reading=False, problem=told(error))
+        session = self._store.state
+        name = Path(file.path).name
+        asked = isinstance(error, Cancelled)
+        if self._adding.pop(file.key, None) is not None:
+            self.noticed.emit(f"{name} was not added: {'cancelled' if asked else error}")
+        elif all(m.key not in self.modules and m.key not in self._reading for m in session.modules):
+            for key in [*self._adding]:
+                del self._adding[key]
+                self._forget(key)
+            if asked:
+                self._store.reset(Session())
+            else:
+                self._store.settle(reading=False, problem=told(error))
+        elif any(entry.module == file.key for entry in session.entries):
+            said = f"{name} was not read: {'cancelled.' if asked else told(error)}\nFile → Read again tries once more."
+            for entry in session.entries:
+                if entry.module == file.key:
+                    session = edits.failed(session, entry.key, said)
+            self._store.settle(entries=session.entries)
+        else:
+            self._store.settle(modules=tuple(m for m in session.modules if m.key != file.key))
+            self.noticed.emit(f"{name} was not opened: {'cancelled' if asked else error}")
+        self._take_in()
+
+    def _take_in(self) -> None:
+        """Show what has arrived: in the session's order, and beside what it holds already."""
+        session = self._store.state
+        for file in session.modules:
+            if file.key in self.modules and file.facts is None:
+                session = edits.informed(session, file.key, self._facts[file.key])
+        for file in session.modules:
+            if any(entry.module == file.key for entry in session.entries):
+                continue
+            if file.key not in self.modules:
+                break
+            session = self._with_entries(session, file.key)
+        if session.reading and session.entries and self.modules:
+            self._store.reset(replace(session, reading=False, problem=""))
+        elif session is not self._store.state:
+            self._store.settle(modules=session.modules, entries=session.entries)
+        if not self._store.state.reading:
+            for key in [key for key in self._adding if key in self.modules]:
+                file = replace(self._adding.pop(key), facts=self._facts[key])
+                made = edits.module_added(self._store.state, file, plans_beside(self._store.state, self.modules[key]))
+                self._store.become(f"Add {made.label(key)}", made)
+
+    def _with_entries(self, session: Session, key: str) -> Session:
+        file = session.module(key)
+        assert file is not None
+        if not session.entries:
+            opened = edits.opened(file.path, first_plans(self.modules[key]), self._machine)
+            entries = tuple(replace(entry, module=key) for entry in opened.entries)
+            return replace(session, entries=entries, active=opened.active, base=opened.base)
+        bare = replace(session, modules=tuple(m for m in session.modules if m.key != key))
+        made = edits.module_added(bare, file, plans_beside(session, self.modules[key]))
+        return replace(made, modules=session.modules, active=session.active)
 
     def _remember(self, path: str) -> None:
         if path != "-":
             self._settings.remember(str(Path(path).absolute()))
 
+    def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
+        if "modules" not in changed:
+            return
+        alive = {module.key for state in self._store.states() for module in state.modules} | self._adding.keys()
+        gone = [key for key in (*self.modules, *self._reading) if key not in alive]
+        for key in gone:
+            self._forget(key)
+        if gone:
+            self.read.emit()
+        self._watch(session)
+        # Undo brings back modules as they were then, which may be before they were read.
+        late = [m.key for m in session.modules if m.facts is None and m.key in self._facts]
+        for key in late:
+            session = edits.informed(session, key, self._facts[key])
+        if late:
+            self._store.settle(modules=session.modules)
+
     def _watch(self, session: Session) -> None:
-        if self._watcher.files():
-            self._watcher.removePaths(self._watcher.files())
-        for module in session.modules:
-            if Path(module.path).is_file():
-                self._watcher.addPath(module.path)
+        wanted = {module.path for module in session.modules if Path(module.path).is_file()}
+        watched = set(self._watcher.files())
+        if watched - wanted:
+            self._watcher.removePaths(list(watched - wanted))
+        if wanted - watched:
+            self._watcher.addPaths(list(wanted - watched))
 
     def _file_changed(self, path: str) -> None:
         # Editors replace files: the new one must be watched again.
         if Path(path).is_file() and path not in self._watcher.files():
             self._watcher.addPath(path)
-        if any(module.path == path for module in self._store.state.modules):
+        keys = [module.key for module in self._store.state.modules if module.path == path]
+        if keys:
+            self._changed.update(keys)
             self.changed_on_disk.emit(path)
 
 
@@ -164,6 +284,16 @@ def first_plans(module: Module) -> Iterable[tuple[str, Plan]]:
     for name, plan in default_plans(module, None):
         if plan.scheduler != "memory":
             yield name, plan
+
+
+def plans_beside(session: Session, module: Module) -> Iterable[tuple[str, Plan]]:
+    """What is shown of a module that comes beside others: as loaded, and under the plan that is looked at."""
+    yield "as loaded", plain_plan(module)
+    entry = session.active_entry
+    if entry is not None and entry.plan.scheduler != AS_LOADED.scheduler:
+        yield "", entry.plan
+    else:
+        yield next((name, plan) for name, plan in first_plans(module) if plan.scheduler != AS_LOADED.scheduler)
 
 
 def fresh(session: Session, modules: Collection[str]) -> Session:

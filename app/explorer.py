@@ -22,6 +22,7 @@ from app.evaluations import Evaluations
 from app.imports import Imports
 from app.iterations import Iterations
 from app.jobs import Jobs
+from app.matches import Matches
 from app.recordings import Recordings
 from app.recovery import Recovery
 from app.settings import Settings
@@ -75,6 +76,8 @@ class Explorer(QObject):
         self.documents.read.connect(lambda: self.trials.set_modules(self.documents.modules))
         self.recordings: Recordings = Recordings(self.store, self.job_list, self)
         self.documents.read.connect(lambda: self.recordings.set_modules(self.documents.modules))
+        self.matches: Matches = Matches(self.store, self.job_list, self)
+        self.documents.read.connect(lambda: self.matches.set_modules(self.documents.modules))
         self.recovery: Recovery = Recovery(self.store, settings.folder, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []

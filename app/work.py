@@ -13,6 +13,7 @@ from engine.layout.outline import Outline
 from engine.layout.outlining import outline_of
 from engine.layout.picture import Picture, Skeleton, arrange
 from engine.passes.pipeline import Pipeline
+from engine.session.correspondence import Correspondence, correspond
 from engine.session.evaluation import Evaluator
 from engine.session.given import GivenFile, content_of
 from engine.session.plan import MachineSpec, Plan
@@ -100,6 +101,11 @@ def print_text(module: Module, beside: Module | None, *, control: Control) -> Pr
     other = print_here(beside).splitlines() if beside is not None else None
     control.step(0.5, "comparing" if beside is not None else "looking for definitions")
     return printed(text, other)
+
+
+def match(one: Module, two: Module, *, control: Control) -> Correspondence:
+    """Which instructions of two modules stand for each other."""
+    return correspond(one, two, control)
 
 
 def load(data: bytes, path: str, *, control: Control) -> tuple[Module, Facts]:

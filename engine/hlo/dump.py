@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 _DUMPED = re.compile(
     r"module_(?P<number>\d+)\.(?P<rest>.+?)(?P<suffix>\.hlo|\.hlo\.pb|\.pb|\.txt|\.mlir|\.mlirbc)(\.gz)?$"
@@ -17,6 +17,7 @@ _STAGE = re.compile(
     r"^(?P<name>.+?)\.(?P<stage>before_optimizations|(?:\w+_)?after_optimizations\w*|\d{4}\..+|"
     r"after_codegen.*|(?:\w+_)?gpu_after_.*|sm_[\w.]+after_optimizations.*)$"
 )
+_SUFFIX = re.compile(r"(\.hlo|\.pb|\.txt|\.mlir|\.mlirbc|\.gz)+$")
 _PLAIN = (".hlo", ".pb", ".mlir", ".mlirbc", ".txt", ".gz")
 
 
@@ -31,6 +32,14 @@ class Dumped:
     """Name of the module, ``jit_step``."""
     stage: str
     """``before_optimizations``, ``0012.pipeline.after_pass``, …; empty where the name does not tell."""
+
+    @property
+    def title(self) -> str:
+        """The stage in words: ``after spmd-partitioning`` of ``0012.pipeline.after_spmd-partitioning.before_dce``."""
+        found = re.search(r"after_(?P<pass>[\w-]+)", self.stage)
+        if re.match(r"\d{4}\.", self.stage) and found is not None:
+            return f"after {found['pass']}"
+        return self.stage.replace("_", " ")
 
     @property
     def is_partitioned(self) -> bool:
@@ -52,6 +61,16 @@ def modules_in(folder: Path) -> tuple[Dumped, ...]:
         if key not in found or path.name.endswith((".txt", ".hlo", ".txt.gz", ".hlo.gz")):
             found[key] = dumped
     return tuple(sorted(found.values(), key=lambda d: (d.number, d.name, d.stage)))
+
+
+def module_title(path: str) -> str:
+    """A file's name without what says that it is a module: ``step``; for one of a dump, ``jit_step after spmd``."""
+    name = PurePath(path).name
+    bare = _SUFFIX.sub("", name)
+    dumped = _dumped(Path(name))
+    if dumped is None or not dumped.stage:
+        return bare or name or path
+    return f"{dumped.name} {dumped.title}"
 
 
 def describe_folder(folder: Path) -> str:

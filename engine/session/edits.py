@@ -14,9 +14,10 @@ from engine.session.variant import Variant
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def begun(path: str) -> Session:
-    """A session on the module at `path`, which is still to be read."""
-    return Session(modules=(ModuleFile(FIRST, path),), reading=True)
+def begun(*paths: str) -> Session:
+    """A session on the modules at `paths`, which are still to be read."""
+    modules = tuple(ModuleFile(str(number), path) for number, path in enumerate(paths, int(FIRST)))
+    return Session(modules=modules, reading=True)
 
 
 def opened(path: str, plans: Iterable[tuple[str, Plan]], machine: MachineSpec) -> Session:
@@ -59,17 +60,56 @@ def planned(session: Session, key: str, plan: Plan) -> Session:
 def on_machine(session: Session, machine: MachineSpec) -> Session:
     """Another machine for every entry: variants on different machines are not compared by accident.
 
-    What was compiled for a target keeps that one, and each module its costs.
+    Entries of modules for another number of devices than the active one's take its chip alone. What was compiled for a
+    target keeps that one, and each module its costs.
     """
-    return replace(
-        session,
-        entries=tuple(
-            e
-            if e.recording is not None and e.recording.target
-            else replace(e, machine=replace(machine, costs=e.machine.costs), error="")
-            for e in session.entries
-        ),
-    )
+    size = _devices(session, session.active_entry)
+
+    def moved(entry: Entry) -> Entry:
+        if entry.recording is not None and entry.recording.target:
+            return entry
+        if _devices(session, entry) == size:
+            return replace(entry, machine=replace(machine, costs=entry.machine.costs), error="")
+        if entry.machine.chip == machine.chip:
+            return entry
+        return replace(entry, machine=MachineSpec(machine.chip, costs=entry.machine.costs), error="")
+
+    return replace(session, entries=tuple(moved(e) for e in session.entries))
+
+
+def machine_for(session: Session, facts: Facts) -> MachineSpec:
+    """The machine for variants of another module: the active one's, on as many devices, without its costs."""
+    entry = session.active_entry
+    if entry is None:
+        return MachineSpec()
+    if _devices(session, entry) != facts.partitions:
+        return MachineSpec(entry.machine.chip)
+    return replace(entry.machine, costs=())
+
+
+def module_added(session: Session, module: ModuleFile, plans: Iterable[tuple[str, Plan]]) -> Session:
+    """One more module with an entry a plan at the end of the stack, of which the last becomes active."""
+    machine = machine_for(session, module.facts) if module.facts is not None else MachineSpec()
+    made = replace(session, modules=(*session.modules, module))
+    for name, plan in plans:
+        entry = Entry(_free_key(made), plan, machine, name, module=module.key)
+        made = replace(made, entries=(*made.entries, entry), active=entry.key)
+    return made
+
+
+def module_removed(session: Session, key: str) -> Session:
+    """Without one module and its entries; the last one stays."""
+    if len(session.modules) < 2 or session.module(key) is None:
+        return session
+    for entry in [e for e in session.entries if e.module == key]:
+        session = removed(session, entry.key)
+    return replace(session, modules=tuple(m for m in session.modules if m.key != key))
+
+
+def module_named(session: Session, key: str, name: str) -> Session:
+    """With a name for one module; an empty one leaves it its file's."""
+    renamed = (replace(m, name=name.strip()) if m.key == key else m for m in session.modules)
+    return replace(session, modules=tuple(renamed))
 
 
 def with_costs(session: Session, costs: Iterable[GivenFile]) -> Session:
@@ -127,13 +167,15 @@ def recorded(session: Session, plan: Plan, machine: MachineSpec, recording: Reco
 
 
 def removed(session: Session, key: str) -> Session:
-    """Without one entry; the last one stays."""
+    """Without one entry; the last one stays. A module goes with its last entry."""
     left = tuple(e for e in session.entries if e.key != key)
     if not left or len(left) == len(session.entries):
         return session
     keys = [e.key for e in left]
+    gone = {e.module for e in session.entries} - {e.module for e in left}
     return replace(
         session,
+        modules=tuple(m for m in session.modules if m.key not in gone),
         entries=left,
         active=session.active if session.active in keys else keys[-1],
         base=session.base if session.base in keys else keys[0],
@@ -242,6 +284,12 @@ def _joined(parts: Mapping[str, Mapping[str, str]]) -> str:
         f"{name}{{{','.join(f'{key}={value}' for key, value in parts[name].items())}}}" if parts[name] else name
         for name in order
     )
+
+
+def _devices(session: Session, entry: Entry | None) -> int:
+    """How many devices the module of an entry is for; 0 where that is not known."""
+    module = session.module(entry.module) if entry is not None else None
+    return module.facts.partitions if module is not None and module.facts is not None else 0
 
 
 def _changed(session: Session, key: str, **values: object) -> Session:

@@ -102,7 +102,8 @@ def _module_json(module: ModuleFile, folder: Path) -> dict[str, Any]:
         "key": module.key,
         "path": str(path.absolute()),
         "beside": _relative(path, folder),
-        "sha256": module.facts.sha256 if module.facts is not None else "",
+        "sha256": module.sha256,
+        "name": module.name,
     }
 
 
@@ -165,12 +166,14 @@ def _saved(content: dict[str, Any], folder: Path) -> Saved:
 
 def _renewed(content: dict[str, Any]) -> dict[str, Any]:
     """What a session of the older version would be in the present one."""
-    module = {"key": FIRST, "path": content["module"], "beside": content["module_beside"], "sha256": content["sha256"]}
+    module = {"key": FIRST, "path": content["module"], "beside": content["module_beside"]}
+    module.update(sha256=content["sha256"], name="")
     return {**content, "modules": [module], "variants": [{**item, "module": FIRST} for item in content["variants"]]}
 
 
 def _module(item: dict[str, Any], folder: Path) -> ModuleFile:
-    return ModuleFile(_text(item, "key"), _found(_text(item, "path"), item["beside"], folder))
+    path = _found(_text(item, "path"), item["beside"], folder)
+    return ModuleFile(_text(item, "key"), path, name=str(item.get("name", "")))
 
 
 def _found(path: object, beside: object, folder: Path) -> str:

@@ -1,12 +1,18 @@
-"""Which instruction of one variant stands for which of another: passes keep ids, and record origins of new ones."""
+"""Which instruction of one variant stands for which of another.
+
+Within a module passes keep ids, and record the origins of what they make; across modules a `Correspondence` of the
+modules as loaded comes between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
+from engine.session.correspondence import Correspondence, Side
 from engine.session.lookup import lookup
-from engine.session.session import Session
+from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 
 
@@ -18,25 +24,103 @@ def shown_in(session: Session, key: str) -> frozenset[int]:
         return frozenset()
     if home is None or home.variant is None:
         return frozenset(selection.instructions)
-    if key != selection.entry:
-        return counterparts(home.variant, entry.variant, selection.instructions)
-    there = lookup(entry.variant)
-    gone = tuple(i for i in selection.instructions if i not in there)
-    return frozenset(i for i in selection.instructions if i in there) | counterparts(entry.variant, entry.variant, gone)
+    if key == selection.entry:
+        there = lookup(entry.variant)
+        gone = tuple(i for i in selection.instructions if i not in there)
+        return frozenset(i for i in selection.instructions if i in there) | made_of(entry.variant, gone)
+    match = match_of(session, home, entry)
+    return match.counterparts(selection.instructions) if match is not None else frozenset()
 
 
-def counterparts(source: Variant, target: Variant, instructions: Iterable[int]) -> frozenset[int]:
-    """Ids in `target`'s module that share an origin with `instructions` of `source`'s."""
-    module = source.program.module
+def loaded_in(session: Session, key: str) -> frozenset[int]:
+    """Ids of the selected instructions in the module as loaded of entry `key`, where they are of another module."""
+    entry, home = session.entry(key), session.entry(session.selection.entry)
+    if entry is None or home is None or entry.module == home.module:
+        return frozenset(session.selection.instructions)
+    match = match_of(session, home, entry)
+    keys = (k for i in session.selection.instructions for k in match.base_keys(i)) if match is not None else ()
+    return frozenset(id_ for k in keys if match is not None for id_ in match.in_other(k))
+
+
+@dataclass(frozen=True)
+class Match:
+    """How instructions of one variant are found in another. Keys are ids of the module that both came from, or rows of
+    the correspondence of their two modules."""
+
+    base: Variant
+    other: Variant
+    across: Correspondence | None = None
+    """None where both came from one module."""
+
+    def base_keys(self, instruction: int) -> tuple[int, ...]:
+        """Keys of an instruction of the base."""
+        return self._keys(self.base, self.across.one if self.across is not None else None, instruction, 2)
+
+    def other_keys(self, instruction: int) -> tuple[int, ...]:
+        """Keys of an instruction of the other variant."""
+        return self._keys(self.other, self.across.two if self.across is not None else None, instruction, 3)
+
+    def in_base(self, key: int) -> tuple[int, ...]:
+        """Ids of a key in the base's module as loaded; empty where only the other has it."""
+        return _members(self.across.one if self.across is not None else None, key, 2)
+
+    def in_other(self, key: int) -> tuple[int, ...]:
+        """Ids of a key in the other's module as loaded; empty where only the base has it."""
+        return _members(self.across.two if self.across is not None else None, key, 3)
+
+    def counterparts(self, instructions: Iterable[int]) -> frozenset[int]:
+        """Ids in the other variant's module of what stands for `instructions` of the base."""
+        keys = {key for i in instructions for key in self.base_keys(i)}
+        return made_of(self.other, [id_ for key in keys for id_ in self.in_other(key)])
+
+    @staticmethod
+    def _keys(variant: Variant, side: Side | None, instruction: int, number: int) -> tuple[int, ...]:
+        origins = variant.program.module.origins_of(instruction)
+        if side is None:
+            return origins
+        return tuple(key for origin in origins for key in side.rows_of(origin) or (_alone(origin, number),))
+
+
+def match_of(session: Session, base: Entry, other: Entry) -> Match | None:
+    """How the variants of two entries match; None while either variant, or how their modules match, is not known."""
+    if base.variant is None or other.variant is None:
+        return None
+    one, two = session.module(base.module), session.module(other.module)
+    if one is two or one is None or two is None or (one.sha256 and one.sha256 == two.sha256):
+        return Match(base.variant, other.variant)
+    across = correspondence_of(session, base.module, other.module)
+    return Match(base.variant, other.variant, across) if across is not None else None
+
+
+def correspondence_of(session: Session, one: str, two: str) -> Correspondence | None:
+    """How the modules of two keys match, None while that is not known."""
+    first, second = session.module(one), session.module(two)
+    return session.matches.get((first.sha256, second.sha256)) if first is not None and second is not None else None
+
+
+def made_of(variant: Variant, loaded: Iterable[int]) -> frozenset[int]:
+    """Ids in a variant's module of what became of instructions of its module as loaded; a fused one is the fusion."""
     found: set[int] = set()
-    made = _made_from(target)
-    there = lookup(target)
-    for instruction in instructions:
-        for origin in module.origins_of(instruction):
-            if origin in there and origin not in target.program.module.origins:
-                found.add(origin)
-            found.update(made.get(origin, ()))
+    made, there = _made_from(variant), lookup(variant)
+    for origin in loaded:
+        if origin in there and origin not in variant.program.module.origins:
+            found.add(origin)
+        found.update(made.get(origin, ()))
     return frozenset(found)
+
+
+def _alone(instruction: int, number: int) -> int:
+    """A key of its own for an instruction that has no counterpart, apart from those of the other module."""
+    return -(4 * instruction + number)
+
+
+def _members(side: Side | None, key: int, number: int) -> tuple[int, ...]:
+    if side is None:
+        return (key,)
+    if key < 0:
+        instruction, of = divmod(-key, 4)
+        return (instruction,) if of == number else ()
+    return tuple(dict.fromkeys(side.holder.get(id_, id_) for id_ in side.members.get(key, ())))
 
 
 @lru_cache(maxsize=64)

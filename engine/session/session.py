@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import NamedTuple
 
 from engine.chips.budget import Budget
+from engine.hlo.dump import module_title
+from engine.session.correspondence import Correspondence
 from engine.session.given import Recording
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 
-TRANSIENT = frozenset({"selection", "reading", "problem"})
+TRANSIENT = frozenset({"selection", "reading", "problem", "matches"})
 """Fields of a Session that undo leaves alone."""
 
 FIRST = "1"
@@ -144,6 +147,13 @@ class ModuleFile:
     path: str
     facts: Facts | None = None
     """None until it was read."""
+    name: str = ""
+    """Given by the user; empty where the file's name will do."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the file's content; empty until it was read."""
+        return self.facts.sha256 if self.facts is not None else ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +173,9 @@ class Session:
     """Whether the session's modules are being read right now."""
     problem: str = ""
     """Why none of them could be read."""
+    matches: Mapping[tuple[str, str], Correspondence] = field(default_factory=dict)
+    """Hashes of two modules' files → which instructions of the one stand for which of the other, as far as it is known;
+    both orders are there."""
 
     def entry(self, key: str) -> Entry | None:
         return next((e for e in self.entries if e.key == key), None)
@@ -183,6 +196,21 @@ class Session:
         entry = self.active_entry
         return entry.variant if entry is not None else None
 
+    def beside(self, key: str) -> tuple[Entry, ...]:
+        """The entry of that key, and after it the others of its module; all where there is no such entry."""
+        entry = self.entry(key)
+        if entry is None:
+            return self.entries
+        return (entry, *(e for e in self.entries if e is not entry and e.module == entry.module))
+
+    def label(self, key: str) -> str:
+        """What a module is called where variants of several are shown: short, and different for each."""
+        return labels(self.modules).get(key, "")
+
+    def title_of(self, entry: Entry) -> str:
+        """What a variant is called, with its module's name where there are several."""
+        return f"{self.label(entry.module)} · {entry.title}" if len(self.modules) > 1 else entry.title
+
     @property
     def active_module(self) -> ModuleFile | None:
         """The module of the active entry; the first one while there are no entries."""
@@ -200,3 +228,25 @@ class Session:
         """What is said about the active module; None until it was read."""
         module = self.active_module
         return module.facts if module is not None else None
+
+
+def labels(modules: Sequence[ModuleFile]) -> Mapping[str, str]:
+    """Key → what a module is called: its given name, or its file's, with as much of the folder as tells it apart."""
+    titles = {m.key: m.name or module_title(m.path) for m in modules}
+    found = {}
+    for module in modules:
+        title = titles[module.key]
+        alike = [PurePath(m.path).parts for m in modules if titles[m.key] == title and m.path != module.path]
+        folder = _telling(PurePath(module.path).parts, alike)
+        found[module.key] = f"{folder}{title}"
+    return found
+
+
+def _telling(parts: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
+    """The folder nearest to a file by which it differs from others, as what comes before its name; empty for none."""
+    depth = 1
+    while depth < len(parts) and any(other[-depth:] == parts[-depth:] for other in others):
+        depth += 1
+    if not others or depth == 1:
+        return ""
+    return f"{parts[-depth]}/" if depth == 2 else f"{parts[-depth]}/…/"

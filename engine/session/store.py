@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 
@@ -46,6 +46,11 @@ class Store(Generic[State]):
     @property
     def redo_label(self) -> str | None:
         return self._redo[-1].label if self._redo else None
+
+    def states(self) -> Iterator[State]:
+        """The present state, and all that undo and redo can bring back."""
+        yield self._state
+        yield from (step.state for step in (*self._undo, *self._redo))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener(state, changed fields)` after every change. Returns what ends the subscription."""

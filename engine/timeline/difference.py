@@ -1,21 +1,23 @@
-"""Where the time of one variant went in another: instruction by instruction of the module that both came from."""
+"""Where the time of one variant went in another: instruction by instruction of what both came from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.ir.module import Module
 from engine.timeline.statistics import Times, times_by_instruction
 from engine.timeline.timeline import Timeline
+
+Keys = Callable[[int], Sequence[int]]
+"""Instruction id → keys under which its time is compared: ids of the module as loaded that it came from, or what stands
+for these in another module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One instruction of the module as loaded, and everything that was made from it, in two variants."""
+    """Everything that two variants ran under one key."""
 
-    origin: int
-    """Instruction id in the module as loaded, or of an instruction that came from nothing in it."""
+    key: int
     base: Times
     other: Times
 
@@ -25,26 +27,25 @@ class Difference:
         return self.other.stream - self.base.stream
 
 
-def differences(base: Timeline, base_module: Module, other: Timeline, other_module: Module) -> tuple[Difference, ...]:
-    """All instructions in which two timelines differ, the largest difference on the compute stream first.
+def differences(base: Timeline, base_keys: Keys, other: Timeline, other_keys: Keys) -> tuple[Difference, ...]:
+    """All keys under which two timelines differ, the largest difference on the compute stream first.
 
-    Both modules must come from one. What was made from several instructions counts for each in equal parts.
+    What has several keys counts for each in equal parts.
     """
-    one, two = _by_origin(base, base_module), _by_origin(other, other_module)
+    one, two = times_by_key(base, base_keys), times_by_key(other, other_keys)
     nothing = Times()
     found = (Difference(o, one.get(o, nothing), two.get(o, nothing)) for o in sorted(one.keys() | two.keys()))
-    return tuple(sorted((d for d in found if d.base != d.other), key=lambda d: (-abs(d.stream), d.origin)))
+    return tuple(sorted((d for d in found if d.base != d.other), key=lambda d: (-abs(d.stream), d.key)))
 
 
-def _by_origin(timeline: Timeline, module: Module) -> Mapping[int, Times]:
+def times_by_key(timeline: Timeline, keys: Keys) -> Mapping[int, Times]:
+    """Times under each key, iterations that are not shown included."""
     found: dict[int, Times] = {}
     for instruction, times in times_by_instruction(timeline).items():
-        origins = module.origins_of(instruction)
-        for part, origin in enumerate(origins):
-            share = Times(
-                *(_part(value, part, len(origins)) for value in (times.compute, times.transfer, times.exposed))
-            )
-            found[origin] = found.get(origin, Times()).plus(share)
+        parts = keys(instruction)
+        for part, key in enumerate(parts):
+            share = Times(*(_part(value, part, len(parts)) for value in (times.compute, times.transfer, times.exposed)))
+            found[key] = found.get(key, Times()).plus(share)
     return found
 
 

@@ -272,7 +272,7 @@ class TestCompare:
     def test_the_best_of_each_column_is_marked(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = ComparePane(host)
         qtbot.addWidget(pane)
-        texts = [item.text() for row in range(2) if (item := pane.table.item(row, 4)) is not None]
+        texts = [item.text() for row in range(2) if (item := pane.table.item(row, 5)) is not None]
         assert not texts[0].startswith("✓")
         assert texts[1].startswith("✓")
         assert "−" in texts[1]

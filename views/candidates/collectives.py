@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from engine.passes.candidate import Candidate
 from engine.quantities import signed_time_text, time_text
 from engine.session import edits
+from engine.session.matching import loaded_in
 from engine.session.session import Session
 from views.candidates.rows import CollectiveRow, Verdict, judging, override_of, rows_of_sites
 from views.ports import Host, follow
@@ -76,7 +77,7 @@ class Collectives(QWidget):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed & {"entries", "active", "reading", "problem", "modules"}:
             self._list(session)
-        if "selection" in changed or changed & _FRESH:
+        if changed & {"selection", "matches"} or changed & _FRESH:
             self._show_selection(session)
 
     def _list(self, session: Session) -> None:
@@ -103,7 +104,7 @@ class Collectives(QWidget):
             text = "Open a module: its collectives are listed here with what decomposing each would save."
         elif session.problem:
             text = "The file could not be read."
-        elif session.reading or any(e.pending for e in session.entries):
+        elif session.reading or any(e.pending for e in session.beside(session.active)):
             text = "" if entry is not None else "Looking for collectives …"
         elif entry is None:
             text = _no_verdicts(session)
@@ -132,7 +133,8 @@ class Collectives(QWidget):
 
     def _show_selection(self, session: Session) -> None:
         """Follow a selection made elsewhere, if it is a collective of the list."""
-        wanted = set(session.selection.instructions)
+        entry = judging(session)
+        wanted = loaded_in(session, entry.key) if entry is not None else frozenset()
         if {site.collective for site in self.picked()} == wanted:
             return
         self.view.selectionModel().blockSignals(True)  # Qt's signature has no name for it
@@ -171,9 +173,10 @@ class Collectives(QWidget):
 
 
 def _no_verdicts(session: Session) -> str:
-    if all(edits.options_of(e.plan, "decompose") is None for e in session.entries):
+    shown = session.beside(session.active)
+    if all(edits.options_of(e.plan, "decompose") is None for e in shown):
         return "No variant decomposes anything. Set “decompose” in the plan line to auto to see what it would save."
-    if any(e.error for e in session.entries):
+    if any(e.error for e in shown):
         return "No variant has a result yet; the errors are in the timelines."
     return "This module has no collectives: it runs on one device, or nothing is communicated."
 

@@ -65,9 +65,9 @@ def rows_of_sites(candidates: Sequence[Candidate]) -> tuple[CollectiveRow, ...]:
 
 
 def judging(session: Session) -> Entry | None:
-    """The entry whose verdicts are listed: the active one, or the first whose plan judges collectives."""
-    entries = [session.active_entry, *session.entries]
-    return next((e for e in entries if e is not None and e.variant is not None and e.variant.candidates), None)
+    """The entry whose verdicts are listed: the active one, or the first of its module whose plan judges collectives."""
+    entries = session.beside(session.active)
+    return next((e for e in entries if e.variant is not None and e.variant.candidates), None)
 
 
 def override_of(plan: Plan, site: Candidate) -> str | None:

@@ -24,7 +24,7 @@ from engine.cost.costs import Origin
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
-from engine.session.session import Session
+from engine.session.session import Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, pareto
@@ -32,7 +32,9 @@ from views.ports import Host, follow
 from views.theme import GRID
 from views.timeline.paint_header import SOURCES, origin_text
 
-_HEAD = ("", "variant", "scheduler", "budget")
+_HEAD = ("", "module", "variant", "scheduler", "budget")
+_MODULE = 1
+"""Column that is shown where there are several modules."""
 _TAIL = ("times from", "passes")
 
 
@@ -45,6 +47,8 @@ class Line:
     plan: Plan
     metrics: Metrics
     source: str
+    module: str = ""
+    """What its module is called, empty where there is but one."""
 
 
 class ComparePane(QWidget):
@@ -132,22 +136,24 @@ class ComparePane(QWidget):
         self._plot(session)
         self.button.setEnabled(session.active_variant is not None)
         self.table.setVisible(bool(self._lines))
+        self.table.setColumnHidden(_MODULE, len(session.modules) < 2)  # Qt's signature
         self.chart.setVisible(len(self._lines) > 1)
         self.text.setText(self._said(session))
 
     def _gather(self, session: Session) -> tuple[Line, ...]:
         shown = [
-            Line(e.key, e.title, e.variant.plan, e.variant.metrics, origin_text(e.variant))
+            Line(e.key, e.title, e.variant.plan, e.variant.metrics, origin_text(e.variant), _module(session, e))
             for e in session.entries
             if e.variant is not None and not e.stale
         ]
         entry = session.active_entry
-        there = {line.plan for line in shown}
+        there = {e.plan for e in session.entries if entry is not None and e.module == entry.module}
         tried = []
         for plan in self._tried if entry is not None else ():
             answer = self._host.measured(entry.asking(plan)) if entry is not None else None
             if isinstance(answer, Metrics) and plan not in there:
-                tried.append(Line("", "tried", plan, answer, SOURCES[Origin.MODEL]))
+                module = _module(session, entry) if entry is not None else ""
+                tried.append(Line("", "tried", plan, answer, SOURCES[Origin.MODEL], module))
         tried.sort(key=lambda line: line.metrics.makespan)
         return (*shown, *tried)
 
@@ -171,7 +177,7 @@ class ComparePane(QWidget):
         best = [best_of(column, every) for column in COLUMNS]
         for row, line in enumerate(self._lines):
             budget = str(line.plan.budget) if line.plan.budget is not None else "chip's"
-            texts = (line.key, line.title, line.plan.scheduler, budget)
+            texts = (line.key, line.module, line.title, line.plan.scheduler, budget)
             for column, text in enumerate(texts):
                 self._cell(
                     row, column, text, theme.text if line.key else theme.muted, strong=line.key == session.active
@@ -180,6 +186,7 @@ class ComparePane(QWidget):
                 text = metric.text(line.metrics)
                 if number == 0 and base is not None and line is not base:
                     text += f"  {gain_text(base.metrics.makespan, line.metrics.makespan)}"
+                    text += f" on {base.module}" if line.module != base.module else ""
                 wins = best[number] is not None and metric.value(line.metrics) == best[number]
                 role = theme.gain if wins else theme.text
                 self._cell(row, len(_HEAD) + number, f"✓ {text}" if wins else text, role, strong=wins, right=True)
@@ -205,7 +212,8 @@ class ComparePane(QWidget):
             Point(
                 line.metrics.makespan,
                 line.metrics.peak_memory,
-                f"{line.key or 'tried'}  {line.plan.scheduler}, budget {line.plan.budget or 'of the chip'}\n"
+                f"{line.key or 'tried'}  {line.module}{', ' if line.module else ''}{line.plan.scheduler}, "
+                f"budget {line.plan.budget or 'of the chip'}\n"
                 f"{time_text(line.metrics.makespan)}, {bytes_text(line.metrics.peak_memory)}",
                 row,
                 bool(line.key) and line.key == session.active,
@@ -241,3 +249,8 @@ class ComparePane(QWidget):
     def lines(self) -> Sequence[Line]:
         """What the table shows."""
         return self._lines
+
+
+def _module(session: Session, entry: Entry) -> str:
+    """What an entry's module is called, empty where there is but one."""
+    return session.label(entry.module) if len(session.modules) > 1 else ""

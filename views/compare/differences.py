@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
 from engine.quantities import signed_time_text, time_text
 from engine.session import edits
 from engine.session.lookup import lookup
-from engine.session.session import Session
+from engine.session.matching import Match, match_of
+from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.difference import Difference, differences
 from views.ports import Host, follow, in_view
@@ -31,9 +32,9 @@ _COLUMNS = ("instruction", "difference", "compute", "", "transfer", "", "exposed
 
 
 @lru_cache(maxsize=32)
-def differences_of(base: Variant, other: Variant) -> tuple[Difference, ...]:
-    """Differences of two variants of one module, largest first."""
-    return differences(base.timeline, base.program.module, other.timeline, other.program.module)
+def differences_of(match: Match) -> tuple[Difference, ...]:
+    """Differences of two variants, largest first."""
+    return differences(match.base.timeline, match.base_keys, match.other.timeline, match.other_keys)
 
 
 class DifferencePane(QWidget):
@@ -42,7 +43,7 @@ class DifferencePane(QWidget):
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
-        self._shown: tuple[Variant | None, Variant | None] = (None, None)
+        self._shown: Match | None = None
         self._rows: tuple[Difference, ...] = ()
         self.text = QLabel()
         self.text.setMargin(2 * GRID)
@@ -70,27 +71,24 @@ class DifferencePane(QWidget):
         self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"entries", "active", "base", "modules"} and in_view(self):
+        if changed & {"entries", "active", "base", "modules", "matches"} and in_view(self):
             self.refresh()
 
     def refresh(self) -> None:
         """Compare base and active variant, if they are not compared already."""
         session = self._host.store.state
         base, active = session.base_entry, session.active_entry
-        pair = (base.variant if base else None, active.variant if active else None)
-        if base is None or active is None or pair[0] is None or pair[1] is None or base is active:
+        match = match_of(session, base, active) if base is not None and active is not None else None
+        if base is None or active is None or match is None or base is active:
             self._rows = ()
-            self._shown = (None, None)
+            self._shown = None
             self.text.setText(_nothing(session))
-        elif pair != self._shown:
-            self._shown = pair
-            every = differences_of(pair[0], pair[1])
+        elif match != self._shown:
+            self._shown = match
+            every = differences_of(match)
             self._rows = every[:MOST]
-            more = f"; the {MOST} largest of {len(every):,}" if len(every) > MOST else ""
-            self.text.setText(
-                f"{active.key} against {base.key}: time of the compute stream, waits included, by instruction of the "
-                f"module as loaded{more}"
-            )
+            more = f" The {MOST} largest of {len(every):,}." if len(every) > MOST else ""
+            self.text.setText(f"{_said(session, base, active, match)}{more}")
         self._fill(session)
         self.table.setVisible(bool(self._rows))
 
@@ -109,7 +107,7 @@ class DifferencePane(QWidget):
                 (row.base.exposed, row.other.exposed),
             )
             times = [time_text(time) if time else "–" for pair in pairs for time in pair]
-            for column, text in enumerate((self._name(row.origin), signed_time_text(row.stream), *times)):
+            for column, text in enumerate((self._name(row.key), signed_time_text(row.stream), *times)):
                 item = QTableWidgetItem(text)
                 if column:
                     item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -119,17 +117,52 @@ class DifferencePane(QWidget):
                     )
                 self.table.setItem(number, column, item)
 
-    def _name(self, origin: int) -> str:
-        facts = self._host.store.state.facts
-        loaded = facts.names.get(origin, "") if facts is not None else ""
-        names = (lookup(variant).name(origin) for variant in self._shown if variant is not None)
-        return loaded or next((name for name in names if name), f"instruction {origin}")
+    def _name(self, key: int) -> str:
+        session, match = self._host.store.state, self._shown
+        base, active = session.base_entry, session.active_entry
+        if match is None or base is None or active is None:
+            return ""
+        mine = _names(session, base.module, match.base, match.in_base(key))
+        if match.across is None:
+            return mine or _names(session, base.module, match.other, match.in_other(key))
+        theirs = _names(session, active.module, match.other, match.in_other(key))
+        if mine and theirs:
+            return mine if mine == theirs else f"{mine}  ↔  {theirs}"
+        return f"{mine or theirs}  only in {session.label(base.module if mine else active.module)}"
 
     def _picked(self, number: int) -> None:
-        session = self._host.store.state
-        if 0 <= number < len(self._rows):
-            ids = (self._rows[number].origin,)
-            self._host.store.become("Select", edits.selected(session, session.base, ids))
+        session, match = self._host.store.state, self._shown
+        if match is None or not 0 <= number < len(self._rows):
+            return
+        key = self._rows[number].key
+        mine = match.in_base(key)
+        home, ids = (session.base, mine) if mine else (session.active, match.in_other(key))
+        self._host.store.become("Select", edits.selected(session, home, ids))
+
+
+def _names(session: Session, module: str, variant: Variant, ids: tuple[int, ...]) -> str:
+    """What instructions of a module as loaded are called: the first, and how many more there are."""
+    if not ids:
+        return ""
+    file = session.module(module)
+    loaded = file.facts.names.get(ids[0], "") if file is not None and file.facts is not None else ""
+    name = loaded or lookup(variant).name(ids[0]) or f"instruction {ids[0]}"
+    return name if len(ids) == 1 else f"{name} and {len(ids) - 1} more"
+
+
+def _said(session: Session, base: Entry, active: Entry, match: Match) -> str:
+    """What is compared, and across modules how far they match."""
+    if match.across is None:
+        return (
+            f"{active.key} against {base.key}: time of the compute stream, waits included, by instruction of the "
+            "module as loaded."
+        )
+    one, two = match.across.one.count, match.across.two.count
+    return (
+        f"{active.key} ({session.label(active.module)}) against {base.key} ({session.label(base.module)}): time of the "
+        f"compute stream, waits included, by {match.across.by}. {two} instructions of {session.label(active.module)} "
+        f"have a counterpart, {one} of {session.label(base.module)}."
+    )
 
 
 def _nothing(session: Session) -> str:
@@ -137,4 +170,7 @@ def _nothing(session: Session) -> str:
         return "Open a module to see where its time goes."
     if session.base == session.active:
         return "The active variant is the base. Click another header to compare it."
+    base, active = session.base_entry, session.active_entry
+    if base is not None and active is not None and base.variant is not None and active.variant is not None:
+        return f"Matching {session.label(base.module)} and {session.label(active.module)} …"
     return "Waiting for both variants."

@@ -38,6 +38,6 @@ def comparisons_of(session: Session) -> tuple[Comparison, ...]:
         sides = (f"before {step.name}", f"after {step.name}")
         found.append(Comparison(title, variant, steps=(number - 1, number), sides=sides))
     if base is not None and base is not active and base.variant is not None:
-        sides = (f"{base.key}  {base.title}", f"{active.key}  {active.title}")
+        sides = (f"{base.key}  {session.title_of(base)}", f"{active.key}  {session.title_of(active)}")
         found.append(Comparison(f"{base.key} beside {active.key}", variant, base.variant, sides=sides))
     return tuple(found)

@@ -128,7 +128,7 @@ class GraphPane(QWidget):
             return
         if changed & {"entries", "active", "base", "modules"}:
             self.refresh()
-        elif "selection" in changed:
+        elif changed & {"selection", "matches"}:
             self._show_selection(reveal=not self._selecting)
 
     def refresh(self) -> None:

@@ -54,9 +54,10 @@ def ids_in(outline: Outline, item: int) -> tuple[int, ...]:
 
 
 def home_of(session: Session, instruction: int) -> str:
-    """Key of the entry whose module has an instruction, the active one first."""
-    for entry in (session.active_entry, session.base_entry, *session.entries):
-        if entry is not None and entry.variant is not None and instruction in lookup(entry.variant):
+    """Key of the entry that has an instruction, of those of the active one's module: itself, the base, any."""
+    entries = sorted(session.beside(session.active), key=lambda e: (e.key != session.active, e.key != session.base))
+    for entry in entries:
+        if entry.variant is not None and instruction in lookup(entry.variant):
             return entry.key
     return session.active
 

@@ -75,7 +75,7 @@ class HloPane(QWidget):
             return
         if changed & {"entries", "active", "base", "modules"}:
             self.refresh()
-        elif "selection" in changed:
+        elif changed & {"selection", "matches"}:
             self._mark(session)
 
     def refresh(self) -> None:
@@ -93,7 +93,7 @@ class HloPane(QWidget):
         self.message.setVisible(not there)
         self.active.setVisible(there)
         self.base.setVisible(isinstance(shown, Printed) and shown.beside is not None)
-        self.title.setText("   |   ".join(f"{e.key}  {e.title}" for e in (base, active) if e is not None))
+        self.title.setText("   |   ".join(f"{e.key}  {session.title_of(e)}" for e in (base, active) if e is not None))
         self._mark(session)
 
     def _entries(self, session: Session) -> tuple[Entry | None, Entry | None]:

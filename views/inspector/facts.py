@@ -59,14 +59,13 @@ class Link:
 
 
 def selected_instruction(session: Session) -> tuple[Variant, HloInstructionProto] | None:
-    """The last selected instruction, in the variant that has it: the selection's own, or any."""
+    """The last selected instruction, in the variant that has it: the selection's own, or any of its module."""
     selection = session.selection
     if not selection:
         return None
     wanted = selection.instructions[-1]
-    entries = [session.entry(selection.entry), session.active_entry, session.base_entry, *session.entries]
-    for entry in entries:
-        if entry is not None and entry.variant is not None:
+    for entry in session.beside(selection.entry):
+        if entry.variant is not None:
             found = lookup(entry.variant).proto(wanted)
             if found is not None:
                 return entry.variant, found
@@ -138,11 +137,12 @@ def _slack(variant: Variant, row: int) -> int | None:
 def candidate_of(session: Session, instruction: HloInstructionProto) -> Candidate | None:
     """The verdict about a collective, whether it is selected itself or an einsum or permute made from it."""
     ids = {instruction.id}
-    for entry in session.entries:
+    entries = session.beside(session.selection.entry)
+    for entry in entries:
         if entry.variant is not None:
             ids.update(entry.variant.program.module.origins_of(instruction.id))
-    for judge in (session.active_entry, *session.entries):
-        for candidate in judge.variant.candidates if judge is not None and judge.variant is not None else ():
+    for judge in sorted(entries, key=lambda e: e.key != session.active):
+        for candidate in judge.variant.candidates if judge.variant is not None else ():
             if candidate.collective in ids:
                 return candidate
     return None

@@ -67,7 +67,7 @@ class Inspector(QScrollArea):
         return QSize(66 * GRID, 100 * GRID)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if not changed & {"selection", "entries", "active", "base", "modules"}:
+        if not changed & {"selection", "entries", "active", "base", "modules", "matches"}:
             return
         found = selected_instruction(session)
         if found is None:
@@ -79,7 +79,13 @@ class Inspector(QScrollArea):
         candidate = candidate_of(session, instruction)
         muted = self._host.theme.muted
         self.above.setText(
-            "".join((_title(instruction, muted), _costs(variant, instruction, muted), _verdict(session, instruction)))
+            "".join(
+                (
+                    _title(instruction, muted, _home(session)),
+                    _costs(variant, instruction, muted),
+                    _verdict(session, instruction),
+                )
+            )
         )
         self.bars.set_terms(candidate.gate if candidate is not None else None)
         parts = (
@@ -145,9 +151,16 @@ def _table(rows: Iterable[Sequence[str]], muted: str) -> str:
     return f"<table cellspacing=0 cellpadding=1>{cells}</table>"
 
 
-def _title(instruction: HloInstructionProto, muted: str) -> str:
+def _home(session: Session) -> str:
+    """Which module the selection is of, where there are several."""
+    entry = session.entry(session.selection.entry)
+    return session.label(entry.module) if entry is not None and len(session.modules) > 1 else ""
+
+
+def _title(instruction: HloInstructionProto, muted: str, home: str) -> str:
     name = escape(instruction.name).replace("-", "-\u200b").replace(".", "\u200b.")
-    opcode = f"<span style='color:{muted}'>{escape(instruction.opcode)}</span>"
+    of = f" of {home}" if home else ""
+    opcode = f"<span style='color:{muted}'>{escape(instruction.opcode + of)}</span>"
     return f"<p style='margin:0'><b style='font-size:large'>{name}</b><br>{opcode}</p>"
 
 
@@ -204,7 +217,7 @@ def _why(session: Session) -> str:
 def _early(host: Host, session: Session, instruction: int) -> str:
     """Which fusion of the active variant waits for a transfer too early, and what another decision makes of it."""
     entry = session.active_entry
-    if entry is None or entry.variant is None:
+    if entry is None or entry.variant is None or entry not in session.beside(session.selection.entry):
         return ""
     body, open_ones = "", False
     for early in early_of(entry.variant, instruction):
@@ -272,5 +285,7 @@ def _about_variant(session: Session) -> str:
     facts = session.facts
     notes = (*(facts.notes if facts is not None else ()), *variant.notes)
     listed = "".join(f"<p style='margin:0 0 4px 0'>{escape(note)}</p>" for note in dict.fromkeys(notes))
-    title = f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {escape(entry.title)}</b></p>"
+    title = (
+        f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {escape(session.title_of(entry))}</b></p>"
+    )
     return title + _table(rows, "gray") + check + _section("Assumed", listed)

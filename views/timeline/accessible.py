@@ -23,17 +23,18 @@ def _variant(session: Session, key: str) -> str:
     entry = session.entry(key)
     assert entry is not None
     active = ", active" if key == session.active else ""
+    title = session.title_of(entry)
     if entry.error:
-        return f"{key}, {entry.title}{active}: failed, {entry.error}."
+        return f"{key}, {title}{active}: failed, {entry.error}."
     if entry.variant is None:
-        return f"{key}, {entry.title}{active}: not there yet."
+        return f"{key}, {title}{active}: not there yet."
     metrics = entry.variant.metrics
     base = session.base_entry
     gain = ""
     if base is not None and base.variant is not None and base is not entry:
         gain = f", {gain_text(base.variant.metrics.makespan, metrics.makespan)} against {base.key}"
     return (
-        f"{key}, {entry.title}{active}: {time_text(metrics.makespan)}, {time_text(metrics.exposed)} exposed, "
+        f"{key}, {title}{active}: {time_text(metrics.makespan)}, {time_text(metrics.exposed)} exposed, "
         f"peak memory {bytes_text(metrics.peak_memory)}{gain}."
     )
 

@@ -8,6 +8,7 @@ from PySide6.QtGui import QPainter, QPen
 
 from engine.ir.graph import Ints
 from engine.quantities import bytes_text, time_text
+from engine.session.matching import match_of
 from engine.timeline.timeline import Curve
 from views.theme import GRID, colour
 from views.timeline.delta import lead_of
@@ -95,9 +96,10 @@ def paint_delta(painter: QPainter, scene: Scene, row: Row) -> None:
     """How far ahead of the base the active variant is, after each instruction that both run."""
     session = scene.session
     base, active = session.base_entry, session.active_entry
-    if base is None or active is None or base.variant is None or active.variant is None:
+    match = match_of(session, base, active) if base is not None and active is not None else None
+    if match is None:
         return
-    lead = lead_of(base.variant, active.variant)
+    lead = lead_of(match)
     middle = scene.y(row.top) + row.height / 2
     painter.setPen(QPen(colour(scene.theme.border), 1))
     painter.drawLine(QPointF(scene.window.left, middle), QPointF(scene.window.left + scene.window.width, middle))
@@ -112,7 +114,7 @@ def paint_delta(painter: QPainter, scene: Scene, row: Row) -> None:
     if not len(time):
         return
     x = np.clip(window.x(time), window.left - 1, window.left + window.width + 1)
-    end = min(max(window.x_of(active.variant.timeline.makespan), float(x[-1])), window.left + window.width)
+    end = min(max(window.x_of(match.other.timeline.makespan), float(x[-1])), window.left + window.width)
     right = np.append(x[1:], end)
     size = value.astype(np.float64) * ((row.height / 2 - 2) / most)
     painter.setPen(Qt.PenStyle.NoPen)

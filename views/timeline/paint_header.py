@@ -21,6 +21,9 @@ FOLD = 6 * GRID
 PIN = 8 * GRID
 """Width, at the right, of the pin that makes an entry the base."""
 
+_MODULE = 0.4
+"""Part of the room for words that the module's name may take where there are several modules."""
+
 SOURCES = {
     Origin.NONE: "",
     Origin.MODEL: "model",
@@ -116,6 +119,16 @@ def _paint_title(painter: QPainter, scene: Scene, entry: Entry, top: float, righ
     painter.setFont(bold if active else scene.font)
     painter.setPen(colour(theme.text))
     metrics = painter.fontMetrics()
+    if len(scene.session.modules) > 1:
+        module = scene.session.label(entry.module)
+        module = scene.small_metrics.elidedText(module, Qt.TextElideMode.ElideMiddle, int(room * _MODULE))
+        painter.setFont(scene.small)
+        painter.setPen(colour(theme.muted))
+        painter.drawText(QRectF(left, top, room, HEADER), Qt.AlignmentFlag.AlignVCenter, module)
+        taken = scene.small_metrics.horizontalAdvance(module) + 2 * GRID
+        left, room = left + taken, room - taken
+        painter.setFont(bold if active else scene.font)
+        painter.setPen(colour(theme.text))
     title = metrics.elidedText(entry.title, Qt.TextElideMode.ElideRight, int(max(room - state_width, room / 2)))
     painter.drawText(QRectF(left, top, room, HEADER), Qt.AlignmentFlag.AlignVCenter, title)
     if state:

@@ -157,7 +157,7 @@ class TablePane(QWidget):
             return
         if changed & {"entries", "active", "modules"}:
             self._refresh()
-        elif "selection" in changed:
+        elif changed & {"selection", "matches"}:
             self._show_selection(session)
 
     def _refresh(self) -> None:

@@ -148,7 +148,7 @@ class TimelineView(QAbstractScrollArea):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed & {"entries", "active", "base"}:
             self._restack(session)
-        if changed & {"selection", "entries", "active"}:
+        if changed & {"selection", "entries", "active", "matches"}:
             self.anchor = anchor_of(session, self.anchor)
         if QAccessible.isActive():
             self.setAccessibleDescription(description_of(session))

@@ -16,7 +16,7 @@ from engine.hlo.verifying import verify
 from engine.ir.module import Module
 from engine.session.aligning import aligned
 from engine.session.compiled import compiler_variant
-from engine.session.matching import counterparts
+from engine.session.matching import Match
 from engine.session.plan import MachineSpec
 
 DATA = Path(__file__).parents[2] / "data"
@@ -67,7 +67,7 @@ def test_a_selection_goes_over_to_the_compilers_module_and_back(loaded: Module, 
         i for i in module.instructions.values() if i.opcode == "collective-permute-start" and i.id in module.origins
     )
     (back, *_) = module.origins_of(permute.id)
-    assert permute.id in counterparts(variant, variant, (permute.id,)) | {permute.id}
+    assert permute.id in Match(variant, variant).counterparts((permute.id,)) | {permute.id}
     assert loaded.instructions[back].metadata.op_name == permute.metadata.op_name
     assert any("were found in the module as loaded" in note for note in variant.notes)
 

@@ -93,8 +93,8 @@ def test_differences_follow_provenance() -> None:
     original = program(10, 20).module
     # Instructions 2 and 3 of the other module were made of instructions 1 and 2 of the first, the third of 2 alone.
     changed = replace(program(10, 5, 6).module, origins={2: (1, 2), 3: (2,)})
-    found = differences(base.timeline, original, other.timeline, changed)
-    assert [(d.origin, d.base.compute, d.other.compute, d.stream) for d in found] == [(2, 20, 9, -11), (1, 10, 12, 2)]
+    found = differences(base.timeline, original.origins_of, other.timeline, changed.origins_of)
+    assert [(d.key, d.base.compute, d.other.compute, d.stream) for d in found] == [(2, 20, 9, -11), (1, 10, 12, 2)]
     total = other.metrics.makespan - base.metrics.makespan
     assert sum(d.stream for d in found) == total
 
@@ -102,4 +102,4 @@ def test_differences_follow_provenance() -> None:
 def test_equal_timelines_do_not_differ() -> None:
     simulation = run(nested(2, 2))
     module = nested(2, 2).module
-    assert differences(simulation.timeline, module, simulation.timeline, module) == ()
+    assert differences(simulation.timeline, module.origins_of, simulation.timeline, module.origins_of) == ()

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.session.matching import Match
 from engine.timeline.timeline import Category
 from tests.views.synthetic import US, variant
 from views.timeline.critical import critical_rows
@@ -46,14 +47,15 @@ def test_overlap_is_what_runs_beside_compute() -> None:
 
 def test_the_lead_ends_at_the_difference_of_the_makespans() -> None:
     base, faster = variant(1, loop=False), variant(1, loop=False, overlap=True)
-    lead = lead_of(base, faster)
+    lead = lead_of(Match(base, faster))
     assert lead.value[-1] == base.timeline.makespan - faster.timeline.makespan
     assert np.all(np.diff(lead.time) >= 0)
-    assert np.all(lead_of(base, base).value == 0)
+    assert np.all(lead_of(Match(base, base)).value == 0)
 
 
 def test_finished_counts_the_last_part_of_each_origin() -> None:
-    origins, end = finished(variant(loop=False))
+    made = variant(loop=False)
+    origins, end = finished(made, made.program.module.origins_of)
     assert np.all(np.diff(origins) > 0)
     assert len(origins) == len(end)
 
