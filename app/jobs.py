@@ -6,6 +6,7 @@ The threads only wait and unpickle: a large result is taken in beside the GUI's 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -37,6 +38,7 @@ class _Job:
     done: Callable[[Any], None]
     failed: Callable[[LapstrakeError], None]
     say: Callable[[Any], str]
+    heard: Callable[[Any], None]
     state: str = "running"
     error: str = ""
     progress: tuple[float, str] = (0.0, "waiting for its turn")
@@ -47,6 +49,7 @@ class _Job:
     seconds: float = 0.0
     value: Any = None
     trouble: LapstrakeError | None = None
+    told: deque[Any] = field(default_factory=deque)
 
     def shown(self) -> JobState:
         fraction, message = self.progress
@@ -60,11 +63,13 @@ class _Job:
             asked = False
             while not call.wait(_LOOK):
                 self.progress = call.progress
+                self.told.extend(call.take_told())
                 if self.killed.is_set():
                     call.kill()
                 elif self.cancelled.is_set() and not asked:
                     asked = True
                     call.cancel()
+            self.told.extend(call.take_told())
             self.value = call.result()
         except LapstrakeError as error:
             self.trouble = error
@@ -86,7 +91,7 @@ class Jobs(QObject):
         self._ended.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._timer = QTimer(self)
         self._timer.setInterval(_REFRESH_MS)
-        self._timer.timeout.connect(self.changed)
+        self._timer.timeout.connect(self._look)
 
     def start(
         self,
@@ -99,15 +104,16 @@ class Jobs(QObject):
         deadline: float | None = None,
         after: int = 0,
         say: Callable[[Any], str] = lambda value: "",
+        heard: Callable[[Any], None] = lambda found: None,
     ) -> int:
         """Run ``module:function`` in a worker; `done` gets its result, `failed` its error or a Cancelled.
 
-        `say` puts a result into words for the log.
+        `say` puts a result into words for the log; `heard` gets what the work tells of on the way.
         `after` is an earlier part of the same work: if it ended well, it leaves the log to this one. Returns the job's
         number.
         """
         self._jobs = [job for job in self._jobs if job.number != after or job.state != "done"]
-        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say)
+        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say, heard)
         self._next += 1
         self._jobs.append(job)
         del self._jobs[:-_KEPT]
@@ -169,12 +175,23 @@ class Jobs(QObject):
         if not self._closed:
             self._ended.emit(job.number)
 
+    def _look(self) -> None:
+        for job in self._running():
+            self._pass_on(job)
+        self.changed.emit()
+
+    @staticmethod
+    def _pass_on(job: _Job) -> None:
+        while job.told:
+            job.heard(job.told.popleft())
+
     def _take(self, number: int) -> None:
         job = next((job for job in self._running() if job.number == number), None)
         if job is None:
             return
         if job.thread is not None:
             job.thread.join()
+        self._pass_on(job)
         value, job.value, job.args = job.value, None, ()
         if job.cancelled.is_set():
             self._finish(job, Cancelled("cancelled"))

@@ -116,6 +116,15 @@ def _parser() -> argparse.ArgumentParser:
     _machine(add)
     _plan(add)
     add.add_argument("-o", "--output", required=True, metavar="BUNDLE", help="a folder, or a file that ends in .zip")
+    add.add_argument(
+        "--search", metavar="NAMES",
+        help="search only these, from the plan that is named: "
+        "scheduler, fusion, async, chain, ring, unroll, form, budget, sites",
+    )  # fmt: skip
+    add.add_argument(
+        "--target", metavar="TARGET",
+        help="let the compiler choose among the best plans: tpu:v4:2x2x2 (extra tpu), cuda:h100:1x1x8 (extra cuda)",
+    )  # fmt: skip
     add.add_argument("--seed", type=int, default=0, metavar="S", help="of the inputs that the plan is verified with")
     add.add_argument("--no-verify", action="store_true", help="do not run the plan on CPU devices first")
     add.add_argument(

@@ -10,21 +10,15 @@ from app.cli.console import note, progress
 from app.cli.main import DONE
 from engine.control import Control
 from engine.errors import UsageError
-from engine.export.costs_text import costs_text
+from engine.export.contents import FORMATS, content_of
 from engine.export.hlo import export_bytes
-from engine.export.perfetto import trace_bytes
-from engine.export.schedule_text import schedule_text
 from engine.export.writing import write_atomically
-from engine.export.xplane import xplane_bytes
 from engine.session.evaluation import Evaluator
-from engine.simulate.simulator import simulate_computations
-
-_BINARY = ("pb", "perfetto", "xplane")
 
 
 def run(arguments: Namespace) -> int:
     """Write the module after the plan's passes, in the plan's order when a scheduler is named."""
-    if arguments.output == "-" and arguments.to in _BINARY and sys.stdout.isatty():
+    if arguments.output == "-" and FORMATS[arguments.to].binary and sys.stdout.isatty():
         raise UsageError(f"--to {arguments.to} is binary: name a file with -o, or send standard output to one")
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.2))
@@ -44,17 +38,4 @@ def _content(evaluator: Evaluator, arguments: Namespace, control: Control) -> tu
         result = evaluator.transform(plan, control.part(0.0, 0.8))
         return export_bytes(result.module, arguments.to, control=control.part(0.8, 1.0)), result.notes
     variant = evaluator.evaluate(plan, control=control.part(0.0, 0.8))
-    program = variant.program
-    match arguments.to:
-        case "perfetto":
-            content = trace_bytes(variant.timeline, program.module, f"{evaluator.module.name}: {variant.name}")
-        case "xplane":
-            content = xplane_bytes(variant.timeline, program.module)
-        case "schedule":
-            runs = simulate_computations(program, variant.schedule)
-            content = schedule_text(program.module, runs).encode()
-        case "costs":
-            content = costs_text(program).encode()
-        case to:
-            content = export_bytes(program.module, to, variant.schedule, control=control.part(0.8, 1.0))
-    return content, variant.notes
+    return content_of(variant, arguments.to, variant, evaluator.module, control.part(0.8, 1.0)), variant.notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rich import box
@@ -14,8 +15,12 @@ from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.passes.rows import Row, rows_of
 from engine.quantities import bytes_text, gain_text, time_text
-from engine.session.variant import Variant
+from engine.session.judging import Judgement
+from engine.session.tuning import Tuning
+from engine.session.variant import Variant, costs_in_words
 
+_MOST_TRIALS = 10
+_MOST_REASONS = 5
 _PIPE_WIDTH = 200
 """Columns where standard output is no terminal."""
 
@@ -73,7 +78,11 @@ def _cells(row: Row) -> Iterable[str]:
 
 def show_variants(variants: Sequence[Variant]) -> None:
     """Variants against the first one. Every time is the model's unless its row says otherwise."""
-    table = Table(box=box.SIMPLE_HEAD, title=f"variants, one step ({_times_of(variants)})", title_justify="left")
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"variants, one step (times predicted by {costs_in_words(variants)})",
+        title_justify="left",
+    )
     table.add_column("variant", overflow="fold")
     for name in ("makespan", "", "compute", "transfers", "exposed", "overlap", "peak memory", "in flight", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -102,12 +111,43 @@ def _total(variant: Variant) -> str:
     return str(budget if budget.total is None else budget.total)
 
 
-def _times_of(variants: Sequence[Variant]) -> str:
-    """Whose times the variants are simulated with."""
-    found: set[int] = set()
-    for variant in variants:
-        for costs in variant.program.costs.values():
-            found.update(costs.origin.tolist())
-    names = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}
-    others = [name for origin, name in names.items() if origin in found]
-    return "times predicted by the model" + (f", in part from {' and '.join(others)}" if others else "")
+def show_trials(found: Tuning) -> None:
+    """The best of what was tried, and one line for each reason why a plan is not possible."""
+    possible = sorted((t for t in found.trials if t.metrics is not None), key=lambda t: t.makespan or 0)
+    if len(possible) > 1:
+        title = f"the best {min(len(possible), _MOST_TRIALS)} of what was tried"
+        table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+        table.add_column("plan", overflow="fold")
+        for name in ("scheduler", "budget"):
+            table.add_column(name, no_wrap=True)
+        for name in ("makespan", ""):
+            table.add_column(name, justify="right", no_wrap=True)
+        for trial in possible[:_MOST_TRIALS]:
+            makespan = trial.makespan or 0
+            budget = "chip's" if trial.plan.budget is None else str(trial.plan.budget)
+            gain = gain_text(found.base.metrics.makespan, makespan)
+            table.add_row(trial.plan.passes or "–", trial.plan.scheduler, budget, time_text(makespan), gain)
+        console().print(table)
+    for reason, count in Counter(t.why_not for t in found.trials if t.metrics is None).most_common(_MOST_REASONS):
+        console().print(f"{count} not possible: {reason}", markup=False)
+
+
+def show_rulings(judgement: Judgement) -> None:
+    """What a compiler predicts of the best plans."""
+    table = Table(
+        box=box.SIMPLE_HEAD, title=f"by the compiler for {judgement.target}, not measured", title_justify="left"
+    )
+    table.add_column("program", overflow="fold")
+    for name in ("cycles", "", "predicted"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    base = judgement.base.cycles
+    for ruling in judgement.rulings:
+        name = "as loaded" if ruling.plan is None else ruling.plan.passes
+        if ruling.cycles is None:
+            table.add_row(name, "", "", "", ruling.why_not)
+            continue
+        gain = gain_text(base, ruling.cycles) if base and ruling.plan is not None else ""
+        said = "" if ruling.counts else "two permutes go the same way at once: too good to be compared"
+        table.add_row(name, f"{ruling.cycles:,}", gain, time_text(ruling.makespan), said)
+    console().print(table)

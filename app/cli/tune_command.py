@@ -8,78 +8,98 @@ from app.cli import loading, tables
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Control
-from engine.errors import UnsupportedError
-from engine.execute.verifying import Verification, verify
-from engine.export.bundle import bundle_files, write_bundle
+from engine.errors import UsageError
+from engine.execute.targets import Target, check_installed
+from engine.export.bundle import check_bundled
 from engine.export.captured import captured_file, read_capture
+from engine.export.tuned import Bundled, write_tuned
 from engine.quantities import gain_text, time_text
+from engine.session.choices import DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
+from engine.session.judging import Judgement, judge
+from engine.session.production import Production
 from engine.session.tuning import Trial, Tuning, tune, tune_order
+from engine.session.variant import costs_in_words
 
 
 def run(arguments: Namespace) -> int:
-    """Search, verify, write; 1 when the numbers differ (nothing is written then), or nothing is faster and that was
-    required."""
+    """Search, judge, verify, write; 1 when the numbers differ (nothing is written then), or nothing is faster and that
+    was required."""
+    judgement = None
     with progress(arguments, limited=False) as control:
         file = captured_file(arguments.file, scheduled=arguments.order_only)
         module = loading.load(file, control.part(0.0, 0.05))
         capture = read_capture(file)
+        check_bundled(module)
+        if arguments.order_only and capture is None:
+            raise UsageError(
+                f"{arguments.file}: --order-only needs a folder that lapstrake capture wrote: what a compiler made of "
+                "the job is known again by what was captured with it"
+            )
+        production = None
         evaluator = loading.evaluator(module, arguments)
+        if arguments.target:
+            target = Target.parse(arguments.target)
+            check_installed(target)
+            production = Production(module, target, arguments.mesh)
+            evaluator = Evaluator(module, production.spec, evaluator.imports)
         with progress(arguments) as limited:
             found = _search(evaluator, arguments, limited)
-        verification, unverified = _verify(evaluator, found, arguments, control.part(0.7, 0.9))
-        if verification is None or verification.equal:
-            content = bundle_files(
-                evaluator, found.best, found.base, verification, unverified, capture, control.part(0.9, 1.0)
-            )
-            write_bundle(arguments.output, content)
-    _show(arguments, found, verification, unverified)
-    if verification is not None and not verification.equal:
+        if production is not None:
+            found, judgement = judge(production, evaluator, found, control=control.part(0.4, 0.7))
+        made = write_tuned(
+            evaluator,
+            found,
+            arguments.output,
+            capture,
+            check=not arguments.no_verify,
+            seed=arguments.seed,
+            judgement=judgement,
+            control=control.part(0.7, 1.0),
+        )
+    _show(arguments, found, judgement, made)
+    if not made.written:
         print("No bundle was written: a plan that changes the numbers is no plan.")
         return BAD_ANSWER
-    print(
-        f"bundle: {arguments.output}" + ("" if capture else " (not captured: it cannot check which job it belongs to)")
-    )
+    print(f"bundle: {made.path}")
+    if capture is None:
+        print("made from a bare dump: the job compiles its step once more at its start, to compare it")
     return BAD_ANSWER if arguments.require_gain and found.best is found.base else DONE
 
 
 def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tuning:
-    plan = loading.plan(arguments)
+    plan, cap = loading.plan(arguments), loading.memory_cap(arguments)
     if arguments.order_only:
-        return tune_order(evaluator, arguments.scheduler, loading.memory_cap(arguments), control)
-    if plan is None:
-        return tune(evaluator, memory_cap=loading.memory_cap(arguments), control=control)
-    base = tune(evaluator, rounds=0, memory_cap=plan.memory_cap, control=control).base
+        return tune_order(evaluator, arguments.scheduler, cap, control)
+    if plan is None or arguments.search:
+        start = Choices(budget=loading.budget(arguments)) if plan is None else Choices.of(plan)
+        dimensions = parse_dimensions(arguments.search) if arguments.search else DIMENSIONS
+        return tune(evaluator, memory_cap=cap, start=start, dimensions=dimensions, control=control)
+    base = tune(evaluator, rounds=0, dimensions=(), memory_cap=cap, control=control).base
     best = evaluator.evaluate(plan)
-    return Tuning(base, best, (Trial(plan, best.metrics.makespan),), finished=True)
+    return Tuning(base, best, (Trial(plan, best.metrics),), finished=True)
 
 
-def _verify(
-    evaluator: Evaluator, found: Tuning, arguments: Namespace, control: Control
-) -> tuple[Verification | None, str]:
-    if arguments.no_verify:
-        return None, "verification was switched off"
-    if arguments.order_only:
-        return None, "an order of the same instructions changes no numbers"
-    changed = evaluator.transform(found.best.plan).module
-    try:
-        return verify(evaluator.module, changed, seed=arguments.seed, control=control), ""
-    except UnsupportedError as reason:
-        return None, str(reason)
-
-
-def _show(arguments: Namespace, found: Tuning, verification: Verification | None, unverified: str) -> None:
+def _show(arguments: Namespace, found: Tuning, judgement: Judgement | None, made: Bundled) -> None:
     for text in found.best.notes:
         note(arguments, f"note: {text}")
     possible = [t for t in found.trials if t.makespan is not None]
     stopped = "" if found.finished else ", stopped at the time limit"
-    print(f"{len(found.trials)} plans tried, {len(found.trials) - len(possible)} not possible{stopped}")
+    searched = f" over {', '.join(found.dimensions)}" if found.dimensions else ""
+    print(f"{len(found.trials)} plans tried{searched}, {len(found.trials) - len(possible)} not possible{stopped}")
+    tables.show_trials(found)
     tables.show_variants([found.base] if found.best is found.base else [found.base, found.best])
     before, after = found.base.metrics.makespan, found.best.metrics.makespan
+    if judgement is not None:
+        tables.show_rulings(judgement)
     if found.best is found.base:
-        print(f"nothing was faster than the module as loaded ({time_text(before)})")
+        whose = "the model" if judgement is None else f"the compiler for {judgement.target}"
+        print(f"nothing was faster than the module as loaded, by {whose} ({time_text(before)} by the model)")
     else:
         plan = found.best.plan
         print(f"best: {plan.passes} | {plan.scheduler} | {found.best.schedule.budget}")
-        print(f"{time_text(before)} → {time_text(after)} ({gain_text(before, after)}), predicted by the model")
-    print(str(verification) if verification is not None else f"not verified: {unverified}")
+        whose = costs_in_words([found.base, found.best])
+        print(f"{time_text(before)} → {time_text(after)} ({gain_text(before, after)}), predicted by {whose}")
+    print(made.verdict)
+    for text in made.warnings:
+        print(f"may be undone: {text}")

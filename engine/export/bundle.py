@@ -11,6 +11,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from io import BytesIO
@@ -22,7 +23,7 @@ from engine.control import QUIET, Control
 from engine.errors import UnsupportedError, UsageError
 from engine.execute.legalize import list_groups
 from engine.execute.verifying import Verification
-from engine.export.captured import Capture
+from engine.export.captured import Capture, dumped
 from engine.export.costs_text import costs_text
 from engine.export.hlo import export_bytes
 from engine.export.perfetto import trace_bytes
@@ -38,8 +39,10 @@ from engine.ir.shapes import TUPLE
 from engine.passes.pipeline import Pipeline
 from engine.quantities import microseconds
 from engine.session.evaluation import Evaluator
+from engine.session.judging import Judgement
 from engine.session.plan import Plan
-from engine.session.variant import Variant
+from engine.session.tuning import Tuning
+from engine.session.variant import Variant, costs_in_words
 from engine.simulate.simulator import simulate_computations
 
 SCHEMA = 1
@@ -48,26 +51,43 @@ _STRUCTURE = ("decompose",)
 """Passes that change what a job runs; the others change how its compiler does it."""
 
 
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A bundle's files, and what a user has to know of them."""
+
+    files: Mapping[str, bytes]
+    """By name."""
+    warnings: tuple[str, ...]
+    """What of the plan the target's compiler will undo, with the flags that stop it."""
+
+
+def check_bundled(module: Module) -> None:
+    """Raises UnsupportedError for a module that no bundle can be made of."""
+    if module.elided:
+        raise UnsupportedError(
+            f"{module.name}: some constants were elided when it was printed, as constant({{...}}), so a job "
+            "would compute with other numbers: print it with print_large_constants (XLA's --xla_dump_large_constants)"
+        )
+
+
 def bundle_files(
     evaluator: Evaluator,
-    best: Variant,
-    base: Variant,
+    found: Tuning,
     verification: Verification | None,
     unverified: str,
     capture: Capture | None,
+    judgement: Judgement | None = None,
     control: Control = QUIET,
-) -> dict[str, bytes]:
-    """Every file of the bundle for `best`, by name. `unverified` says why there is no `verification`.
+) -> Contents:
+    """Every file of the bundle for the best plan found. `unverified` says why there is no `verification`; without a
+    `capture` the module is taken for a bare dump.
 
-    Raises UnsupportedError for a module whose constants are not all there, UsageError for passes that cannot reach
-    the job.
+    Raises what `check_bundled` does, and UsageError for passes that cannot reach the job.
     """
-    if evaluator.module.elided:
-        raise UnsupportedError(
-            f"{evaluator.module.name}: some constants were elided when it was printed, as constant({{...}}), so a job "
-            "would compute with other numbers: print it with print_large_constants (XLA's --xla_dump_large_constants)"
-        )
-    order_only = capture is not None and capture.scheduled is not None
+    check_bundled(evaluator.module)
+    best, base = found.best, found.base
+    known = capture or dumped(evaluator.module)
+    order_only = known.scheduled is not None
     if order_only and best.plan.passes:
         raise UsageError(
             "a module that its compiler has scheduled can only be put in another order, but the plan has the passes "
@@ -93,19 +113,27 @@ def bundle_files(
         "schedule.pbtxt": schedule_text(program.module, simulate_computations(program, shown.schedule)).encode(),
         "costs.pbtxt": costs_text(program).encode(),
         "trace.perfetto.json.gz": trace_bytes(shown.timeline, program.module, f"{made.name}: {best.name}"),
-        "report.html": report_html(evaluator.module, evaluator.machine, [base, best]).encode(),
-        "lapstrake_job.py": files("engine.export.payload").joinpath("lapstrake_job.py").read_bytes(),
+        "report.html": report_html(
+            evaluator.module, evaluator.machine, [base] if best is base else [base, best], found, judgement
+        ).encode(),
+        "lapstrake_job.py": _payload("lapstrake_job.py"),
     }
+    if known.signature is None:
+        # The job captures itself, to be compared with the dump.
+        content["lapstrake_capture.py"] = _payload("lapstrake_capture.py")
     undone = undoing(program, shown.schedule, evaluator.machine)
-    manifest = _manifest(evaluator, best, base, verification, unverified, capture)
+    manifest = _manifest(evaluator, found, shown, verification, unverified, known)
     manifest["structure"] = not order_only
     manifest["fusions"] = [] if order_only else fusions(program)
     manifest["warnings"] = list(undone)
-    content["README.md"] = readme(made.name, evaluator.module.header.num_partitions, order_only, undone).encode()
+    manifest["judged"] = None if judgement is None else judgement.as_json()
+    content["README.md"] = readme(
+        made.name, evaluator.module.header.num_partitions, order_only, undone, dump=known.signature is None
+    ).encode()
     manifest["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
     manifest["digest"] = hashlib.sha256(_canonical(manifest)).hexdigest()
     content["manifest.json"] = json.dumps(manifest, indent=1).encode()
-    return content
+    return Contents(content, undone)
 
 
 def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
@@ -166,22 +194,22 @@ def program_in_worker(module: Module, *, control: Control) -> bytes:
 
 def _manifest(
     evaluator: Evaluator,
-    best: Variant,
-    base: Variant,
+    found: Tuning,
+    shown: Variant,
     verification: Verification | None,
     unverified: str,
-    capture: Capture | None,
+    known: Capture,
 ) -> dict[str, Any]:
-    module = evaluator.module
-    printed = {"kind": "partitioned", "sha256": hashlib.sha256(export_bytes(module, "hlo")).hexdigest()}
+    """`shown` is the plan as it is in the bundle's files: a scheduler that searches for a while may order it anew."""
+    plan, metrics = found.best.plan, shown.metrics
     return {
         "schema": SCHEMA,
         "tool": {"lapstrake": _version(), "jaxlib": xla.version()},
-        "module": module.name,
-        "fingerprint": printed if capture is None else dict(capture.fingerprint),
-        "signature": None if capture is None else dict(capture.signature),
-        "versions": {} if capture is None else dict(capture.versions),
-        "scheduled": None if capture is None or capture.scheduled is None else dict(capture.scheduled),
+        "module": evaluator.module.name,
+        "fingerprint": dict(known.fingerprint),
+        "signature": None if known.signature is None else dict(known.signature),
+        "versions": dict(known.versions),
+        "scheduled": None if known.scheduled is None else dict(known.scheduled),
         "machine": {
             "chip": evaluator.machine.chip.name,
             "topology": str(evaluator.machine.topology),
@@ -189,21 +217,40 @@ def _manifest(
             "notes": list(evaluator.machine.notes),
         },
         "plan": {
-            "passes": best.plan.passes,
-            "scheduler": best.plan.scheduler,
-            "budget": str(best.schedule.budget),
-            "memory_cap": best.plan.memory_cap,
+            "passes": plan.passes,
+            "scheduler": plan.scheduler,
+            "budget": str(shown.schedule.budget),
+            "memory_cap": plan.memory_cap,
         },
         "predicted": {
-            "source": best.source.name.lower(),
-            "original_us": microseconds(base.metrics.makespan),
-            "tuned_us": microseconds(best.metrics.makespan),
-            "tuned_exposed_us": microseconds(best.metrics.exposed),
-            "tuned_peak_memory_bytes": best.metrics.peak_memory,
+            "source": shown.source.name.lower(),
+            "costs": costs_in_words((found.base, shown)),
+            "original_us": microseconds(found.base.metrics.makespan),
+            "tuned_us": microseconds(metrics.makespan),
+            "tuned_exposed_us": microseconds(metrics.exposed),
+            "tuned_peak_memory_bytes": metrics.peak_memory,
+        },
+        "search": {
+            "finished": found.finished,
+            "dimensions": list(found.dimensions),
+            "trials": [
+                {
+                    "passes": t.plan.passes,
+                    "scheduler": t.plan.scheduler,
+                    "budget": None if t.plan.budget is None else str(t.plan.budget),
+                    "makespan_us": None if t.makespan is None else microseconds(t.makespan),
+                    "why_not": t.why_not,
+                }
+                for t in found.trials
+            ],
         },
         "measured": None,
         "verification": {"done": False, "why": unverified} if verification is None else _verified(verification),
     }
+
+
+def _payload(name: str) -> bytes:
+    return files("engine.export.payload").joinpath(name).read_bytes()
 
 
 def _verified(verification: Verification) -> dict[str, Any]:

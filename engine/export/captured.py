@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine import worker
+from engine.control import Control
 from engine.errors import InputError, UnsupportedError
+from engine.export.payload.lapstrake_capture import known_by
+from engine.hlo import xla
+from engine.ir.module import Module
+
+_DEADLINE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +24,23 @@ class Capture:
     """What is known of the program that a module was captured from."""
 
     fingerprint: Mapping[str, str]
-    signature: Mapping[str, Any]
+    signature: Mapping[str, Any] | None
+    """None for a bare dump: the job finds out at its start what its arguments and results are."""
     versions: Mapping[str, str]
     scheduled: Mapping[str, str] | None = None
     """What the module as its compiler scheduled it is known by, where that is the module that was read: a plan of it
     can only be an order."""
+
+
+def dumped(module: Module) -> Capture:
+    """What a module that was dumped, not captured, is known by: itself, printed with constants in full."""
+    known = worker.call("engine.export.captured:known_in_worker", module, deadline=_DEADLINE)
+    return Capture({"kind": "scheduled" if module.is_scheduled else "partitioned", **known}, None, {})
+
+
+def known_in_worker(module: Module, *, control: Control) -> dict[str, str]:
+    control.step(0.0, f"printing {module.name}")
+    return known_by(xla.print_proto(module.proto.SerializeToString(), metadata=False))
 
 
 def captured_file(path: str, *, scheduled: bool = False) -> str:

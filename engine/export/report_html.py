@@ -14,13 +14,21 @@ from engine.export.svg import Strip, timelines_svg
 from engine.ir.module import Module
 from engine.passes.rows import rows_of
 from engine.quantities import bytes_text, gain_text, time_text
-from engine.session.variant import Variant
+from engine.session.judging import Judgement
+from engine.session.tuning import Trial, Tuning
+from engine.session.variant import Variant, costs_in_words
 
 _SOURCES = {Origin.COMPILER: "compiler's estimate", Origin.MEASURED: "measured"}
 
 
-def report_html(module: Module, machine: Machine, variants: Sequence[Variant]) -> str:
-    """The whole file. Variant 0 is what the others are compared with."""
+def report_html(
+    module: Module,
+    machine: Machine,
+    variants: Sequence[Variant],
+    search: Tuning | None = None,
+    judgement: Judgement | None = None,
+) -> str:
+    """The whole file. Variant 0 is what the others are compared with; `search` is how the last one was found."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"time": time_text, "bytes": bytes_text}
     template = environment.from_string(files("engine.export").joinpath("report.html.jinja").read_text("utf-8"))
@@ -34,9 +42,17 @@ def report_html(module: Module, machine: Machine, variants: Sequence[Variant]) -
         candidates=candidates,
         chosen=sum(c.chosen for c in candidates),
         fusions=[f for v in variants[-1:] for f in v.fusions if f.foreign],
+        costs=costs_in_words(variants),
+        search=search,
+        trials=sorted(search.trials, key=_slowest_last) if search is not None else (),
+        judgement=judgement,
         notes=list(dict.fromkeys(n for v in variants for n in v.notes)),
         picture=timelines_svg([Strip(f"{v.name} — {time_text(v.metrics.makespan)}", v.timeline) for v in variants]),
     )
+
+
+def _slowest_last(trial: Trial) -> tuple[bool, int]:
+    return trial.makespan is None, trial.makespan or 0
 
 
 def _variant(variant: Variant, base: Variant) -> dict[str, Any]:

@@ -72,18 +72,26 @@ def _dot_merging(program: Program, family: str) -> Iterator[str]:
             return
 
 
+_DUMPED = """The plan was made from a bare dump: the job is recognised by its module after partitioning, for
+which it compiles the step once more at its start. A captured step (`lapstrake capture`) needs no such compilation.
+
+"""
+
+
 def _some(names: list[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def readme(module: str, partitions: int, order_only: bool, undone: tuple[str, ...]) -> str:
+def readme(module: str, partitions: int, order_only: bool, undone: tuple[str, ...], *, dump: bool = False) -> str:
     """The bundle's README.md: how to run the plan, in a JAX job and elsewhere."""
     call = "lapstrake_job.load(BUNDLE).install()" if order_only else "step = lapstrake_job.load(BUNDLE).wrap(step)"
     when = "before the step is first called" if order_only else "where the job makes its step"
+    source = "that it was dumped from" if dump else "that it was captured from"
+    cost = _DUMPED if dump else ""
     warnings = "".join(f"- {text}.\n" for text in undone) or "- Nothing that is known.\n"
     return f"""# {module}, tuned by Lapstrake
 
-## In the JAX job that it was captured from
+## In the JAX job {source}
 
 Nothing has to be installed. {when[0].upper() + when[1:]}:
 
@@ -95,7 +103,7 @@ import lapstrake_job
 {call}
 ```
 
-If the job is not the one that the plan was made for, it runs as it did, and one warning says what differs.
+{cost}If the job is not the one that the plan was made for, it runs as it did, and one warning says what differs.
 After the first step, `lapstrake_job`'s `explain()` says what of the plan runs.
 
 ## What the compiler may undo

@@ -87,11 +87,11 @@ def check_proto(proto: bytes) -> Parsed:
         raise XlaError(str(error)) from None
 
 
-def print_proto(proto: bytes) -> str:
+def print_proto(proto: bytes, *, metadata: bool = True) -> str:
     """HLO text of a serialised HloModuleProto, constants in full. Raises XlaError."""
     hlo = _hlo()
     options = hlo.HloPrintOptions()
-    options.print_large_constants = True
+    options.print_large_constants, options.print_metadata = True, metadata
     try:
         text: str = hlo.HloModule.from_serialized_hlo_module_proto(proto).to_string(options)
     except RuntimeError as error:

@@ -1,71 +1,29 @@
 """Search for the best plan: one choice after the other, each tried with the best found for the rest.
 
 Trying every combination would take hundreds of evaluations; choices act on different things (what is decomposed, how,
-what is fused, in which order), so improving one at a time until nothing helps finds as much in a few dozen.
+what is fused, in which order), so improving one at a time until nothing helps finds as much in a few dozen. What was
+found is then put in order by local search, the only scheduler that takes the time it is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from engine.chips.budget import Budget
 from engine.control import QUIET, Cancelled, Control
-from engine.errors import UnsupportedError
+from engine.errors import UnsupportedError, UsageError
 from engine.passes.rows import Row, rows_of
 from engine.schedule.errors import Infeasible
+from engine.session.choices import AXES, DIMENSIONS, SITES, Choices
 from engine.session.evaluation import Evaluator
 from engine.session.plan import AS_LOADED, DEFAULT_SCHEDULERS, Plan, plain_plan
 from engine.session.variant import Variant
+from engine.timeline.timeline import Metrics
 
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """One point of the search."""
-
-    decompose: tuple[tuple[str, str], ...] = ()
-    """Options of `decompose` that differ from their defaults, as (name, value)."""
-    force: frozenset[str] = frozenset()
-    """Rows of sites that are decomposed although the gate says no."""
-    forbid: frozenset[str] = frozenset()
-    """Rows of sites that stay whole although the gate says yes."""
-    kinds: str = "permute"
-    """What `async-permute` makes asynchronous."""
-    fuse: str = "overlap"
-    """Policy of `fuse`; ``none`` leaves the pass out."""
-    scheduler: str = "bottom-up"
-    budget: Budget | None = None
-
-    def plan(self, memory_cap: int | None) -> Plan:
-        options = [f"{name}={value}" for name, value in self.decompose]
-        options += [f"{name}={';'.join(sorted(rows))}" for name, rows in self._overrides() if rows]
-        passes = [
-            f"decompose{{{','.join(options)}}}" if options else "decompose",
-            "async-permute" if self.kinds == "permute" else f"async-permute{{kinds={self.kinds}}}",
-        ]
-        if self.fuse != "none":
-            passes.append(f"fuse{{policy={self.fuse}}}")
-        return Plan(",".join(passes), self.scheduler, self.budget, memory_cap)
-
-    def _overrides(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        return ("force", self.force), ("forbid", self.forbid)
-
-    def turned(self, row: Row) -> Choices:
-        """The same with the other verdict for one row of sites."""
-        key, chosen = frozenset({row.key}), row.candidates[0].chosen
-        force = self.force - key if chosen else self.force | key
-        forbid = self.forbid | key if chosen else self.forbid - key
-        # An override that is taken back leaves the row to the gate.
-        if chosen and row.key in self.force:
-            forbid = self.forbid
-        if not chosen and row.key in self.forbid:
-            force = self.force
-        return replace(self, force=force, forbid=forbid)
-
-    def with_option(self, name: str, value: str) -> Choices:
-        """The same with one option of `decompose` set; ``auto`` is its default."""
-        rest = tuple(pair for pair in self.decompose if pair[0] != name)
-        return replace(self, decompose=rest if value == "auto" else (*rest, (name, value)))
+MOST_ROWS = 24
+"""Rows of sites whose verdict is turned in each round."""
+POLISH = "improve"
+"""The scheduler that the best plan is tried with in the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +31,14 @@ class Trial:
     """One plan that was evaluated, or could not be."""
 
     plan: Plan
-    makespan: int | None
-    """Picoseconds, by the costs of the evaluator; None where the plan is not possible."""
+    metrics: Metrics | None
+    """By the costs of the evaluator; None where the plan is not possible."""
     why_not: str = ""
+
+    @property
+    def makespan(self) -> int | None:
+        """Picoseconds."""
+        return None if self.metrics is None else self.metrics.makespan
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,21 +52,8 @@ class Tuning:
     trials: tuple[Trial, ...]
     finished: bool
     """False where a time limit or a cancel ended the search; `best` is then the best so far."""
-
-
-MOST_ROWS = 24
-"""Rows of sites whose verdict is turned in each round."""
-
-_AXES: Sequence[Callable[[Choices], Iterator[Choices]]] = (
-    lambda c: (replace(c, scheduler=s) for s in ("bottom-up", "top-down", "memory")),
-    lambda c: (replace(c, fuse=f) for f in ("overlap", "default", "auto", "none")),
-    lambda c: (replace(c, kinds=k) for k in ("permute", "all")),
-    lambda c: (c.with_option("chain", v) for v in ("auto", "on", "off")),
-    lambda c: (c.with_option("ring", v) for v in ("auto", "one", "both")),
-    lambda c: (c.with_option("unroll", v) for v in ("auto", "1", "2")),
-    lambda c: (c.with_option("form", v) for v in ("auto", "rolled", "unrolled")),
-    lambda c: (replace(c, budget=b) for b in (None, *(Budget(n) for n in (1, 2, 4, 8, 16)))),
-)
+    dimensions: tuple[str, ...] = ()
+    """What was searched, in `DIMENSIONS`' order."""
 
 
 def tune(
@@ -111,21 +61,24 @@ def tune(
     *,
     memory_cap: int | None = None,
     start: Choices | None = None,
+    dimensions: Collection[str] = DIMENSIONS,
     rounds: int = 2,
     control: Control = QUIET,
 ) -> Tuning:
-    """The fastest plan found within `rounds` passes over all choices; anytime: a cancel keeps what was found.
+    """The fastest plan found within `rounds` passes over `dimensions`; the others stay as in `start`.
 
-    Raises Cancelled only when nothing was evaluated yet.
+    Anytime: a cancel keeps what was found. Each Trial is told of to `control` as it is made. Raises Cancelled only when
+    nothing was evaluated yet.
     """
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.05))
-    search = _Search(evaluator, memory_cap, base)
+    search = _Search(evaluator, memory_cap, base, control.part(0.05, 1.0))
     finished = True
     try:
-        _descend(search, start or Choices(), rounds, control.part(0.05, 1.0))
+        _descend(search, start or Choices(), dimensions, rounds)
     except Cancelled:
         finished = False
-    return Tuning(base, search.best, tuple(search.trials.values()), finished)
+    searched = tuple(name for name in DIMENSIONS if name in dimensions)
+    return Tuning(base, search.best, tuple(search.trials.values()), finished, searched)
 
 
 def tune_order(
@@ -144,55 +97,70 @@ def tune_order(
             variant = evaluator.evaluate(plan, control=control)
         except Infeasible as reason:
             trials.append(Trial(plan, None, str(reason)))
-            continue
-        found.append(variant)
-        trials.append(Trial(plan, variant.metrics.makespan))
+        else:
+            found.append(variant)
+            trials.append(Trial(plan, variant.metrics))
+        control.tell(trials[-1])
     # A scheduler that was asked for is used, whatever it gains.
     offered = found if scheduler and found else [base, *found]
     best = min(offered, key=lambda v: (v.metrics.makespan, v.metrics.peak_memory))
-    return Tuning(base, best, tuple(trials), finished=True)
+    return Tuning(base, best, tuple(trials), finished=True, dimensions=("scheduler",))
 
 
-def _descend(search: _Search, at: Choices, rounds: int, control: Control) -> None:
+def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: int) -> None:
     search.measure(at)
+    axes = [axis for name, axis in AXES.items() if name in dimensions]
     for number in range(rounds):
         before = at
-        part = control.part(number / rounds, (number + 1) / rounds)
-        for step, axis in enumerate(_AXES):
+        for step, axis in enumerate(axes):
+            search.reached((number + 0.5 * step / len(axes)) / rounds)
             for option in axis(at):
-                at = search.better(at, option, part, 0.5 * step / len(_AXES))
-        for step, row in enumerate(search.contested(at)):
-            at = search.better(at, at.turned(row), part, 0.5 + 0.5 * step / MOST_ROWS)
+                at = search.better(at, option)
+        rows = search.contested(at) if SITES in dimensions else ()
+        for step, row in enumerate(rows):
+            search.reached((number + 0.5 + 0.5 * step / MOST_ROWS) / rounds)
+            at = search.better(at, at.turned(row))
         if at == before:
-            return
+            break
+    if rounds and "scheduler" in dimensions:
+        search.better(at, replace(at, scheduler=POLISH))
 
 
 class _Search:
     """Evaluated points, so that none is evaluated twice, and the best of them."""
 
-    def __init__(self, evaluator: Evaluator, memory_cap: int | None, base: Variant) -> None:
+    def __init__(self, evaluator: Evaluator, memory_cap: int | None, base: Variant, control: Control) -> None:
         self._evaluator = evaluator
         self._cap = memory_cap
+        self._control = control
+        self._fraction = 0.0
         self.best = base
         self.trials: dict[Plan, Trial] = {}
+
+    def reached(self, fraction: float) -> None:
+        """How far the search has come, 0..1."""
+        self._fraction = fraction
 
     def measure(self, choices: Choices) -> float:
         """Makespan in picoseconds, infinite where the plan is not possible."""
         plan = choices.plan(self._cap)
+        self._control.step(self._fraction, f"trying {plan.passes} · {plan.scheduler}")
         if plan not in self.trials:
             self.trials[plan] = self._try(plan)
+            self._control.tell(self.trials[plan])
         found = self.trials[plan].makespan
         return float("inf") if found is None else found
 
-    def better(self, at: Choices, option: Choices, control: Control, fraction: float) -> Choices:
+    def better(self, at: Choices, option: Choices) -> Choices:
         """The faster of two, `at` where they are equal."""
-        plan = option.plan(None)
-        control.step(fraction, f"trying {plan.passes} · {plan.scheduler}")
         return option if self.measure(option) < self.measure(at) else at
 
     def contested(self, choices: Choices) -> tuple[Row, ...]:
         """Rows of sites whose verdict could be another, those with most at stake first."""
-        candidates = self._evaluator.transform(choices.plan(self._cap)).candidates
+        plan = choices.plan(self._cap)
+        if self.trials[plan].metrics is None:
+            return ()
+        candidates = self._evaluator.transform(plan).candidates
         # Chains are turned as a whole, by the option of that name.
         sites = [c for c in candidates if c.gate is not None and c.kind != "chain"]
         rows = rows_of(sites)
@@ -200,9 +168,9 @@ class _Search:
 
     def _try(self, plan: Plan) -> Trial:
         try:
-            variant = self._evaluator.evaluate(plan)
-        except (Infeasible, UnsupportedError) as reason:
+            variant = self._evaluator.evaluate(plan, control=self._control.silent())
+        except (Infeasible, UnsupportedError, UsageError) as reason:
             return Trial(plan, None, str(reason))
         if variant.metrics.makespan < self.best.metrics.makespan:
             self.best = variant
-        return Trial(plan, variant.metrics.makespan)
+        return Trial(plan, variant.metrics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engine.cost.costs import Origin
@@ -38,3 +39,15 @@ class Variant:
     def source(self) -> Origin:
         """Where the times came from."""
         return self.timeline.source
+
+
+_OTHERS = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}
+
+
+def costs_in_words(variants: Iterable[Variant]) -> str:
+    """Whose times variants are simulated with: ``the model``, ``the model, in part measurements``."""
+    found = {
+        origin for variant in variants for costs in variant.program.costs.values() for origin in costs.origin.tolist()
+    }
+    others = [name for origin, name in _OTHERS.items() if origin in found]
+    return "the model" + (f", in part from {' and '.join(others)}" if others else "")

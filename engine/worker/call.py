@@ -16,7 +16,7 @@ from typing import Any
 
 from engine.control import Cancelled
 from engine.errors import LapstrakeError, WorkerError
-from engine.worker.child import Cancel, Raised, Request, Returned, Step, serve
+from engine.worker.child import Cancel, Raised, Request, Returned, Step, Told, serve
 
 GRACE = 1.0
 """Seconds that a cancelled call gets to stop by itself before its process is killed."""
@@ -116,6 +116,7 @@ class Call:
         self.target = target
         self.progress: tuple[float, str] = (0.0, "")
         """Fraction done (0..1) and message, as last reported."""
+        self._told: list[Any] = []
         self._process = process
         self._release = release
         self._number = next(self._numbers)
@@ -162,6 +163,11 @@ class Call:
             raise self._error
         return self._value
 
+    def take_told(self) -> list[Any]:
+        """What the call has told of on the way since this was last asked, in its order."""
+        told, self._told = self._told, []
+        return told
+
     def cancel(self) -> None:
         """Ask the call to stop; its process is killed if it does not within a second. Ends as Cancelled."""
         if self._done or self._kill_at is not None:
@@ -184,6 +190,8 @@ class Call:
         match message:
             case Step(number, fraction, text) if number == self._number:
                 self.progress = (fraction, text)
+            case Told(number, found) if number == self._number:
+                self._told.append(found)
             case Returned(number, value) if number == self._number:
                 self._finish(value=value)
                 self._release(self._process)

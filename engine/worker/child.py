@@ -51,6 +51,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """Worker to parent: something that was found on the way."""
+
+    number: int
+    found: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Returned:
     """Worker to parent: the call ended with a value."""
 
@@ -122,7 +130,7 @@ class _Remote:
         self._number = number
         self._reported = self._looked = 0.0
         self._cancelled = False
-        self.control = Control(self._report, self._stop)
+        self.control = Control(self._report, self._stop, self._tell)
 
     def _report(self, fraction: float, message: str) -> None:
         now = time.monotonic()
@@ -130,6 +138,9 @@ class _Remote:
             return
         self._reported = now
         self._connection.send(Step(self._number, fraction, message))
+
+    def _tell(self, found: object) -> None:
+        self._connection.send(Told(self._number, found))
 
     def _stop(self) -> bool:
         now = time.monotonic()

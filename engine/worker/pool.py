@@ -59,6 +59,8 @@ class Pool:
         try:
             while not handle.wait(POLL):
                 control.step(*handle.progress)
+                for found in handle.take_told():
+                    control.tell(found)
         except Cancelled:
             # Within the patience of whoever cancels us: this may run in a worker, whose death the other would outlive.
             handle.cancel()
@@ -68,6 +70,8 @@ class Pool:
         except BaseException:
             handle.kill()
             raise
+        for found in handle.take_told():
+            control.tell(found)
         return handle.result()
 
     def close(self) -> None:

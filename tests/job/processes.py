@@ -57,6 +57,15 @@ def captured(folder: Path, interpreter: str = sys.executable, **environment: str
     return folder / "captured" / "train_step"
 
 
+def dumped(folder: Path, interpreter: str = sys.executable, **environment: str) -> Path:
+    """The training step after partitioning, as the manual's dump flags write it for a script that is left alone."""
+    flags = "--xla_dump_to=dump --xla_dump_hlo_pass_re=spmd-partitioning --xla_dump_large_constants"
+    devices = "--xla_force_host_platform_device_count=8"
+    python(str(SCRIPT), cwd=folder, interpreter=interpreter, XLA_FLAGS=f"{devices} {flags}", STEPS="1", **environment)
+    (found,) = (folder / "dump").glob("*.jit_train_step.*after_spmd-partitioning*.txt")
+    return found
+
+
 def bundled(source: Path, target: Path, *plan: str) -> Path:
     assert main(["tune", str(source), *plan, "-o", str(target), "--quiet"]) == 0
     return target

@@ -71,6 +71,10 @@ def test_a_script_or_an_interpreter_that_is_not_there(tmp_path: Path, capsys: py
 def test_both_files_know_the_same_obstacles() -> None:
     assert lapstrake_capture.OBSTACLES == lapstrake_job.OBSTACLES
     assert lapstrake_capture.SCHEMA == lapstrake_job.SCHEMA
+    text = "HloModule m, input_output_alias={ {0}: (0) }, entry_computation_layout={(f32[])->f32[]}, num_partitions=8\n"
+    text += "\n%a (b: f32[]) -> f32[] {\n}\n"
+    assert lapstrake_capture.known_by(text) == lapstrake_job.known_by(text)
+    assert lapstrake_job.known_by(text)["input_output_alias"] == "{ {0}: (0) }"
 
 
 @pytest.mark.full

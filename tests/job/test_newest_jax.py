@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.job.processes import PLAN, altered, bundled, captured, damaged, train
+from tests.job.processes import PLAN, altered, bundled, captured, damaged, dumped, train
+from tests.job.test_dump import DUMP_CHANGES
 from tools import job_python
 
 pytestmark = pytest.mark.full
@@ -62,4 +63,26 @@ def test_another_job(interpreter: str, newest_capture: Path, tmp_path: Path, cha
         made = damaged(made, tmp_path / "damaged", "tuned.mlirbc")
     run, _ = train(tmp_path, interpreter, BUNDLE=str(made), CHANGE=change, STEPS="2", PLAIN="1")
     assert "the original runs" in run["said"]
+    assert run["losses"] == run["plain"]
+
+
+@pytest.fixture(scope="module")
+def newest_dump(interpreter: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of a bare dump: made here with another jaxlib than the job's."""
+    folder = tmp_path_factory.mktemp("dump")
+    return bundled(dumped(folder, interpreter), folder / "bundle", *PLAN)
+
+
+def test_a_bare_dump(interpreter: str, newest_dump: Path, tmp_path: Path) -> None:
+    run, logged = train(tmp_path, interpreter, BUNDLE=str(newest_dump), STEPS="50", PLAIN="1", RESTART="20")
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+    assert "structure: applied (made from a dump" in run["said"]
+    assert "order: partly applied" in run["said"]
+    assert "lapstrake: " not in logged
+
+
+@pytest.mark.parametrize("change", DUMP_CHANGES)
+def test_another_job_than_the_dumped_one(interpreter: str, newest_dump: Path, tmp_path: Path, change: str) -> None:
+    run, _ = train(tmp_path, interpreter, BUNDLE=str(newest_dump), CHANGE=change, STEPS="2", PLAIN="1")
+    assert DUMP_CHANGES[change] in run["said"]
     assert run["losses"] == run["plain"]

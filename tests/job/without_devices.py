@@ -24,24 +24,23 @@ def main(bundle: str) -> None:
     plan = lapstrake_job.load(bundle)
     manifest = plan.manifest()
     signature = manifest["signature"]
-    # There is no step to compare with here: what the checks would leave is filled in.
-    tuned = lapstrake_job._Tuned.__new__(lapstrake_job._Tuned)
-    tuned._manifest, tuned._program = manifest, plan.read("tuned.mlirbc", manifest)
-    tuned._mesh = Mesh(np.array(topology.devices).reshape(signature["mesh"]["sizes"]), signature["mesh"]["names"])
-    tuned._weak = [False] * len(signature["results"])
+    # There is no step to compare with here.
+    mesh = Mesh(np.array(topology.devices).reshape(signature["mesh"]["sizes"]), signature["mesh"]["names"])
+    weak = [False] * len(signature["results"])
+    tuned = lapstrake_job.jitted("tuned", signature, plan.read("tuned.mlirbc", manifest), mesh, weak)
     ranks = plan.ranks(manifest)
     structs = [
         jax.ShapeDtypeStruct(
             tuple(leaf["shape"]),
             leaf["dtype"],
-            sharding=jax.sharding.NamedSharding(tuned._mesh, lapstrake_job._spec(leaf)),
+            sharding=jax.sharding.NamedSharding(mesh, lapstrake_job._spec(leaf)),
         )
         for leaf in signature["arguments"]
     ]
-    hook = lapstrake_job.OrderHook("jit_tuned", ranks)
-    hook.register("tpu")
-    text = str(tuned._jitted("tuned").lower(*structs).compile().as_text())
-    in_order, elsewhere, _, _ = lapstrake_job._standing(text, ranks)
+    hook = lapstrake_job.OrderHook("jit_tuned", ranks, "tpu", "tuned")
+    hook.register()
+    text = str(tuned.lower(*structs).compile().as_text())
+    in_order, elsewhere, _, _ = lapstrake_job.standing(text, ranks)
     permutes = len(re.findall(r" collective-permute-start\(", text))
     aliased = "input_output_alias" in text.partition("\n")[0]
     print(json.dumps([jax.__version__, hook.fired, permutes, in_order, elsewhere, aliased]))

@@ -78,7 +78,7 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
         known = {**known, "platform": target, "platform_version": ""}
         about["mesh"]["devices"] = None
     if scheduled is not None:
-        identity = scheduled_as(scheduled)
+        identity = known_by(_full_text(scheduled, metadata=False))
     printed = lowered.as_text(debug_info=False)
     content = {
         "schema": SCHEMA,
@@ -109,6 +109,20 @@ def _compile(lowered: Any) -> tuple[Any, str, Any]:
     if whole:
         text = _compile_and_dump(lowered, whole)[1]
     return compiled, text, seen[-1] if seen else None
+
+
+def partitioned(lowered: Any, *, whole: bool = False) -> tuple[Any, dict[str, str]]:
+    """The executable, and what the module is known by as its partitioner left it: for lapstrake_job.py, which compares
+    it with a dump. `whole` switches the compiler's own decomposition off."""
+    from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
+
+    compiled, text = _compile_and_dump(lowered, _WHOLE.get(_platform(lowered), {}) if whole else {})
+    return compiled, known_by(_full_text(hlo.hlo_module_from_text(text), metadata=False))
+
+
+def leaves_whole(lowered: Any) -> bool:
+    """Whether the compiler has a decomposition of its own that can be switched off."""
+    return _platform(lowered) in _WHOLE
 
 
 def _compile_and_dump(lowered: Any, options: dict[str, Any]) -> tuple[Any, str]:
@@ -170,9 +184,10 @@ def _full_text(module: Any, *, metadata: bool) -> str:
     return text
 
 
-def scheduled_as(module: Any) -> dict[str, str]:
-    """What a scheduled module is known by; the same as in lapstrake_job.py."""
-    header, _, body = _full_text(module, metadata=False).partition("\n")
+def known_by(text: str) -> dict[str, str]:
+    """What a module, printed without metadata, is known by: a hash of its text, and what its header says. The same as
+    in lapstrake_job.py."""
+    header, _, body = text.partition("\n")
     body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
     said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
     for name in ("entry_computation_layout", "input_output_alias"):

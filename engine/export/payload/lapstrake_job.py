@@ -12,8 +12,10 @@
 The wrapped step is called as before: same arguments, pytrees, shardings, donation. At its first call everything is
 compared with what the plan was made for; whatever differs, the job runs its own function, unchanged, and one warning
 says why (`strict=True` raises instead). In a job of several processes all of them run the plan or none does. Under a
-trace (grad, vmap, scan, an outer jit) the original runs. Plans that change nothing but the order of a module that
-its compiler had scheduled are not wrapped: `load("bundle").install()`, before the step is first called.
+trace (grad, vmap, scan, an outer jit) the original runs. A bundle that was made from a bare dump knows its job only by
+the module after partitioning: the step is compiled once more at its first call, to be compared with it. Plans that
+change nothing but the order of a module that its compiler had scheduled are not wrapped: `load("bundle").install()`,
+before the step is first called.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import bisect
 import contextlib
 import hashlib
 import heapq
+import importlib
 import importlib.metadata
 import itertools
 import json
@@ -29,6 +32,7 @@ import logging
 import pathlib
 import re
 import sys
+import time
 import types
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,32 +86,35 @@ class Bundle:
         `explain` says later whether the compiler asked. From here on the process has compilation-cache keys of its
         own: executables without the plan are not found, and jobs without the plan find none of these.
         """
-        hook, digest, problem = None, "", ""
+        hook, problem = None, ""
         try:
-            manifest = self.manifest()
-            if manifest["structure"]:
-                raise Mismatch("the plan changes the program, not only its order: use load(…).wrap(step)")
-            written, here = manifest["versions"], versions()
-            for name in ("jaxlib", "platform", "platform_version"):
-                if written[name] != here[name]:
-                    raise Mismatch(f"the plan was made with {name} {written[name]}, this job has {here[name]}")
-            hook = OrderHook(manifest["module"], self.ranks(manifest), manifest["scheduled"])
-            digest = manifest["digest"][:12]
+            hook = self._order_hook()
         except Exception as reason:  # whatever is wrong with a plan must not stop the job
             problem = _words(reason)
         problem = _agree(problem)
-        if not problem and hook is not None:
-            hook.drops_donation = not _hook_keeps_donation(here["platform"])
-            problem = hook.register(here["platform"])
-        if problem or hook is None:
+        if hook is not None and not problem:
+            hook.drops_donation = not _hook_keeps_donation(hook.platform)
+            hook.register()
+            problem = hook.problem
+        if hook is None or problem:
             self.say(f"order: not installed, {problem}")
             log.warning("lapstrake: order not installed: %s", problem)
             if strict:
                 raise Mismatch(problem)
             return False
-        _mark_cache(digest)
         self.said.append(hook.outcome)
         return True
+
+    def _order_hook(self) -> OrderHook:
+        manifest = self.manifest()
+        if manifest["structure"]:
+            raise Mismatch("the plan changes the program, not only its order: use load(…).wrap(step)")
+        written, here = manifest["versions"], versions()
+        for name in ("jaxlib", "platform", "platform_version"):
+            if written[name] != here[name]:
+                raise Mismatch(f"the plan was made with {name} {written[name]}, this job has {here[name]}")
+        mark = manifest["digest"][:12]
+        return OrderHook(manifest["module"], self.ranks(manifest), here["platform"], mark, manifest["scheduled"])
 
     def explain(self) -> str:
         """One paragraph for the job's log: what of the plan runs."""
@@ -196,24 +203,20 @@ class Wrapped:
         return self._bundle.explain()
 
     def _decide(self, args: Any, kwargs: Any) -> _Tuned | None:
-        tuned, problem = None, ""
-        try:
-            tuned = _Tuned(self._bundle, self._step, args, kwargs)
-        except Exception as error:  # whatever is wrong with a plan must not stop the job
-            problem = _words(error)
-        # Compilers of several processes may work together: none is started before all have checked.
-        problem = _agree(problem)
-        if tuned is not None and not problem:
+        tuned = _Tuned(self._bundle, self._step, args, kwargs)
+        # Compilers of several processes may work together: none is started before all have come so far.
+        for stage in (tuned.check, tuned.recognise, tuned.compile):
+            state, problem = "", ""
             try:
-                tuned.compile()
-            except Exception as error:
+                state = stage()
+            except Exception as error:  # whatever is wrong with a plan must not stop the job
                 problem = _words(error)
-            problem = _agree(problem, tuned.order)
-        if tuned is None or problem:
-            self._refused = True
-            self._bundle.say(f"the original runs: {problem}")
-            self._complain(problem)
-            return None
+            problem = _agree(problem, state)
+            if problem:
+                self._refused = True
+                self._bundle.say(f"the original runs: {problem}")
+                self._complain(problem)
+                return None
         for part in tuned.outcome():
             self._bundle.say(part)
         return tuned
@@ -235,96 +238,138 @@ class Wrapped:
 
 
 class _Tuned:
-    """A plan checked against a step and its arguments; `compile` makes it runnable. Raises Mismatch."""
+    """A plan for one step and its arguments: checked, recognised and compiled, in this order.
+
+    Each of these raises Mismatch where the plan does not fit, and returns what has to be alike in all processes.
+    """
 
     def __init__(self, bundle: Bundle, step: Any, args: Any, kwargs: Any) -> None:
+        self._bundle, self._step, self._called = bundle, step, (args, kwargs)
+        self._seconds = 0.0
+        self.run: Any = None
+
+    def check(self) -> str:
+        """What can be told without a compiler; the bundle's digest."""
+        bundle, step, (args, kwargs) = self._bundle, self._step, self._called
         manifest = self._manifest = bundle.manifest()
         if not manifest["structure"]:
             raise Mismatch("the plan changes only the order of instructions: use load(…).install()")
-        if manifest["signature"] is None:
-            raise Mismatch("the bundle was made from a bare dump, which does not say what job it is for: capture it")
+        if manifest["fingerprint"]["kind"] == "scheduled":
+            raise Mismatch(
+                "the plan was made from a dump of what a compiler had scheduled, which no job can be compared with: "
+                "dump the module after partitioning, or capture the step"
+            )
         if not hasattr(step, "lower") or isinstance(step, types.FunctionType):
             raise Mismatch("the step is no function from jax.jit (it may be made by pmap, or wrapped in another)")
-        self._lowered = step.lower(*args, **kwargs)
-        self.in_tree, self.out_tree = self._lowered.in_tree, self._lowered.out_tree
+        lowered = self._lowered = step.lower(*args, **kwargs)
+        self.in_tree, self.out_tree = lowered.in_tree, lowered.out_tree
         self._leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
         if tree != self.in_tree:
             raise Mismatch("the step has static arguments, which a plan cannot carry")
-        text = self._lowered.as_text(debug_info=False)
+        text = lowered.as_text(debug_info=False)
         for pattern, why in OBSTACLES:
             if re.search(pattern, text):
                 raise Mismatch(f"no plan can run this step: {why}")
-        self._mesh = _check_signature(manifest["signature"], self._lowered, self._leaves)
-        if manifest["fingerprint"]["sha256"] != hashlib.sha256(text.encode()).hexdigest():
-            raise Mismatch("the program is another (its code, a constant or a sharding changed since it was captured)")
-        self._weak = [
-            bool(getattr(r, "weak_type", False)) for r in jax.tree_util.tree_leaves(step.eval_shape(*args, **kwargs))
-        ]
+        self._signature = manifest["signature"]
+        if self._signature is not None:
+            self._mesh = _check_signature(self._signature, lowered, self._leaves)
+            if manifest["fingerprint"]["sha256"] != hashlib.sha256(text.encode()).hexdigest():
+                raise Mismatch("the program is another (its code, a constant or a sharding changed since its capture)")
+        results = jax.tree_util.tree_leaves(step.eval_shape(*args, **kwargs))
+        self._weak = [bool(getattr(r, "weak_type", False)) for r in results]
         self._ranks = bundle.ranks(manifest)
         self._program = bundle.read("tuned.mlirbc", manifest)
-        self.run: Any = None
-        self.order = ""
+        digest: str = manifest["digest"]
+        return digest
 
-    def compile(self) -> None:
-        """Compile once, with the order hook on where this jax has one."""
+    def recognise(self) -> str:
+        """Compile the step as it is, to see whether it is the one that was dumped; nothing to do for a captured one."""
+        if self._signature is not None:
+            return ""
+        try:
+            capture: Any = importlib.import_module("lapstrake_capture")  # bundles made from dumps bring it
+        except ImportError:
+            raise Mismatch(
+                f"{self._bundle.path}/lapstrake_capture.py is not found: put the bundle on sys.path"
+            ) from None
+        begun = time.monotonic()
+        with _no_cache():
+            # Dumps are also made with the compiler's own decomposition switched off, where it has one.
+            for whole in (False, True)[: 1 + capture.leaves_whole(self._lowered)]:
+                compiled, found = capture.partitioned(self._lowered, whole=whole)
+                problem = _difference(self._manifest["fingerprint"], found, "the step after partitioning")
+                if not problem:
+                    break
+        if problem:
+            raise Mismatch(problem)
+        self._signature = capture.signature(self._lowered, compiled)
+        self._mesh = _check_signature(self._signature, self._lowered, self._leaves)
+        self._seconds = time.monotonic() - begun
+        return ""
+
+    def compile(self) -> str:
+        """Compile once, with the order hook on where this jax has one; what became of the order, in words."""
         name = f"lapstrake_{self._manifest['digest'][:12]}"
         platform = self._mesh.devices.flat[0].platform
-        lowered = self._jitted(name).lower(*self._leaves)
-        hook = OrderHook(f"jit_{name}", self._ranks)
+        lowered = jitted(name, self._signature, self._program, self._mesh, self._weak).lower(*self._leaves)
         donated = _donated(lowered)
-        dropped = bool(donated) and not _hook_keeps_donation(platform)
-        problem = hook.register(platform) if _may_order(dropped, platform) else _DROPPED
+        hook = OrderHook(f"jit_{name}", self._ranks, platform, name)
+        hook.drops_donation = bool(donated) and not _hook_keeps_donation(platform)
+        hook.register()
         try:
-            with _marked_cache(name if not problem else ""), _cache_hits() as hits:
+            with _cache_hits() as hits:
                 compiled = lowered.compile()
         finally:
-            if not problem:
-                hook.unregister(platform)
-        if not (problem or hook.problem or hook.fired or hits):
-            problem = "the compiler did not ask for it"
+            hook.unregister()
+        if not (hook.problem or hook.fired or hits):
+            hook.problem = "the compiler did not ask for it"
         self._text = compiled.as_text()
-        self.order = _order_in_words(*_standing(self._text, self._ranks), problem or hook.problem)
-        self.run, self._leaves = compiled, []
-        if dropped and not (problem or hook.problem):
-            self.order += _FREED
+        self._order = order_in_words(*standing(self._text, self._ranks), hook.problem)
+        self.run, self._leaves, self._called = compiled, [], ((), {})
+        if hook.drops_donation and not hook.problem:
+            self._order += _FREED
             self.run = _freeing(compiled, donated)
+        return self._order
 
     def outcome(self) -> Iterator[str]:
         """Structure, order and fusion, each in words."""
         written, here = self._manifest["versions"], versions()
-        others = ", ".join(f"{k} {written[k]}" for k in ("jax", "jaxlib") if written[k] != here[k])
-        yield "structure: applied" + (f" (made with {others})" if others else "")
-        yield self.order
+        others = ", ".join(f"{k} {written[k]}" for k in ("jax", "jaxlib") if written.get(k, here[k]) != here[k])
+        said = f" (made with {others})" if others else ""
+        if self._seconds:
+            said = f" (made from a dump: the step was compiled once more, to compare it, in {self._seconds:.1f} s)"
+        yield f"structure: applied{said}"
+        yield self._order
         yield _fusion_in_words(self._text, self._manifest["fusions"])
 
-    def _jitted(self, name: str) -> Any:
-        """A jitted function of the step's leaves whose body is the tuned program, one call on each device."""
-        signature, mesh = self._manifest["signature"], self._mesh
-        arguments, results = signature["arguments"], signature["results"]
-        kept = [k for k, leaf in enumerate(arguments) if leaf["kept"]]
-        shapes = [
-            jax.core.ShapedArray(tuple(leaf["local_shape"]), jax.numpy.dtype(leaf["dtype"]), weak_type=weak)
-            for leaf, weak in zip(results, self._weak, strict=True)
-        ]
-        primitive = _primitive(name, self._program, shapes)
-        on_device: Any = jax.shard_map(
-            lambda *local: tuple(primitive.bind(*local)),
-            mesh=mesh,
-            in_specs=tuple(_spec(arguments[k]) for k in kept),
-            out_specs=tuple(_spec(leaf) for leaf in results),
-            check_vma=False,
-        )
 
-        def run(*leaves: Any) -> Any:
-            return on_device(*(leaves[k] for k in kept))
+def jitted(name: str, signature: Mapping[str, Any], program: bytes, mesh: Any, weak: Sequence[bool]) -> Any:
+    """A jitted function of the step's leaves whose body is the tuned program, one call on each device."""
+    arguments, results = signature["arguments"], signature["results"]
+    kept = [k for k, leaf in enumerate(arguments) if leaf["kept"]]
+    shapes = [
+        jax.core.ShapedArray(tuple(leaf["local_shape"]), jax.numpy.dtype(leaf["dtype"]), weak_type=weakly)
+        for leaf, weakly in zip(results, weak, strict=True)
+    ]
+    primitive = _primitive(name, program, shapes)
+    on_device: Any = jax.shard_map(
+        lambda *local: tuple(primitive.bind(*local)),
+        mesh=mesh,
+        in_specs=tuple(_spec(arguments[k]) for k in kept),
+        out_specs=tuple(_spec(leaf) for leaf in results),
+        check_vma=False,
+    )
 
-        run.__name__ = name
-        return jax.jit(
-            run,
-            in_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in arguments),
-            out_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in results),
-            donate_argnums=tuple(k for k, leaf in enumerate(arguments) if leaf["donated"]),
-        )
+    def run(*leaves: Any) -> Any:
+        return on_device(*(leaves[k] for k in kept))
+
+    run.__name__ = name
+    return jax.jit(
+        run,
+        in_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in arguments),
+        out_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in results),
+        donate_argnums=tuple(k for k, leaf in enumerate(arguments) if leaf["donated"]),
+    )
 
 
 def _primitive(name: str, program: bytes, shapes: Sequence[Any]) -> Any:
@@ -358,30 +403,53 @@ def _primitive(name: str, program: bytes, shapes: Sequence[Any]) -> Any:
 class OrderHook:
     """Puts the instructions of one module into a chosen order, after the compiler has scheduled it."""
 
-    def __init__(self, module: str, ranks: Mapping[str, int], expected: Mapping[str, str] | None = None) -> None:
-        self._module, self._ranks, self._expected = module, ranks, expected
+    def __init__(
+        self,
+        module: str,
+        ranks: Mapping[str, int],
+        platform: str,
+        mark: str,
+        expected: Mapping[str, str] | None = None,
+    ) -> None:
+        """`mark` keeps what is compiled under the hook apart in the persistent cache; `expected`, for `install`, is
+        what the module has to be known by, whose instructions `ranks` then calls by their names."""
+        self._module, self._ranks, self._mark, self._expected = module, ranks, mark, expected
+        self.platform = platform
+        self.drops_donation = False
+        """Whether this jaxlib forgets which arguments are donated where the module goes through a hook."""
         self.fired = 0
         self.problem = ""
-        self.drops_donation = False
-        self._platform, self._noted = "", ""
+        self._noted = ""
+        self._undo: Callable[[], None] | None = None
 
-    def register(self, platform: str) -> str:
-        """Why this jax cannot do it; empty where it can."""
-        self._platform = platform
+    def register(self) -> None:
+        """From now on compilers ask; `problem` says why this jax cannot do it."""
+        if self._expected is None and not self._may_order():
+            self.problem = _DROPPED
+            return
         try:
             import jax.extend.xla as xla
 
-            xla.register_hlo_module_transformation(
-                self._call, name=self._module, stage=xla.PipelineStage.POST_SCHEDULER, platforms=platform
-            )
+            stage = xla.PipelineStage.POST_SCHEDULER
+            xla.register_hlo_module_transformation(self._call, name=self._module, stage=stage, platforms=self.platform)
         except Exception as error:
-            return f"this jax has no scheduler hook ({_words(error)})"
-        return ""
+            self.problem = f"this jax has no scheduler hook ({_words(error)})"
+            return
+        unmark = _mark_cache(self._mark)
 
-    def unregister(self, platform: str) -> None:
-        import jax.extend.xla as xla
+        def undo() -> None:
+            xla.clear_hlo_module_transformation(self._module, stage, platforms=self.platform)
+            unmark()
 
-        xla.clear_hlo_module_transformation(self._module, xla.PipelineStage.POST_SCHEDULER, platforms=platform)
+        self._undo = undo
+
+    def unregister(self) -> None:
+        if self._undo is not None:
+            self._undo()
+
+    def _may_order(self) -> bool:
+        """On CPU, where nothing is gained but everything can be tried, memory is no reason against it."""
+        return not self.drops_donation or self.platform == "cpu"
 
     def outcome(self) -> str:
         """For `install`: whether the compiler asked."""
@@ -398,9 +466,7 @@ class OrderHook:
         try:
             return self._reorder(serialised)
         except Exception as error:  # it would fail the job's compilation
-            self.problem = (
-                _words(error) if isinstance(error, Mismatch) else f"the compiler refused it ({_words(error)})"
-            )
+            self.problem = _words(error)
             log.warning("lapstrake: order not applied: %s", self.problem)
             return None
 
@@ -411,10 +477,13 @@ class OrderHook:
         if module.name.partition(".")[0] != self._module.partition(".")[0]:
             return None
         if self._expected is not None:
-            found = scheduled_as(module)
-            _check_scheduled(self._expected, found, module.name)
+            options = hlo.HloPrintOptions()
+            options.print_large_constants, options.print_metadata = True, False
+            found = known_by(module.to_string(options))
+            if problem := _difference(self._expected, found, module.name):
+                raise Mismatch(problem)
             if self.drops_donation and found["input_output_alias"] != "{}":
-                if not _may_order(self.drops_donation, self._platform):
+                if not self._may_order():
                     raise Mismatch(_DROPPED)
                 self._noted = _FREED
         schedule = module.schedule()
@@ -447,25 +516,18 @@ _DROPPED = (
 _FREED = ", donated arguments are freed after each step instead of reused in it (this jaxlib's hook forgets donation)"
 
 
-def _may_order(drops_donation: bool, platform: str) -> bool:
-    """On CPU, where nothing is gained but everything can be tried, memory is no reason against it."""
-    return not drops_donation or platform == "cpu"
-
-
 def _hook_keeps_donation(platform: str) -> bool:
     """Whether a module that goes through the hook is still compiled with its aliases: tried on a small one.
 
     jaxlib 0.10.2 loses them, 0.12 does not.
     """
     tried = jax.jit(lambda lapstrake_probe: lapstrake_probe + 1, donate_argnums=0)
-    hook = OrderHook("jit__lambda", {})
-    if hook.register(platform):
-        return True
+    hook = OrderHook("jit__lambda", {}, platform, "probe")
+    hook.register()
     try:
-        with _marked_cache("probe"):
-            text = str(tried.lower(jax.device_put(np.zeros(8), jax.local_devices()[0])).compile().as_text())
+        text = str(tried.lower(jax.device_put(np.zeros(8), jax.local_devices()[0])).compile().as_text())
     finally:
-        hook.unregister(platform)
+        hook.unregister()
     return not hook.fired or "input_output_alias" in text.partition("\n")[0]
 
 
@@ -491,13 +553,9 @@ def _freeing(compiled: Any, donated: Sequence[int]) -> Callable[..., Any]:
     return run
 
 
-def scheduled_as(module: Any) -> dict[str, str]:
-    """What a scheduled module is known by: a hash of its text without source lines, and what its header says."""
-    from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
-
-    options = hlo.HloPrintOptions()
-    options.print_large_constants, options.print_metadata = True, False
-    header, _, body = module.to_string(options).partition("\n")
+def known_by(text: str) -> dict[str, str]:
+    """What a module, printed without metadata, is known by: a hash of its text, and what its header says."""
+    header, _, body = text.partition("\n")
     body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
     said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
     for name in ("entry_computation_layout", "input_output_alias"):
@@ -506,13 +564,15 @@ def scheduled_as(module: Any) -> dict[str, str]:
     return said
 
 
-def _check_scheduled(expected: Mapping[str, str], found: Mapping[str, str], module: str) -> None:
+def _difference(expected: Mapping[str, str], found: Mapping[str, str], what: str) -> str:
+    """How a module is another than the plan's; empty where it is not."""
     parts = (("entry_computation_layout", "arguments and results are"), ("input_output_alias", "donation is"))
-    for name, what in parts:
+    for name, part in parts:
         if expected[name] != found[name]:
-            raise Mismatch(f"{module}: its {what} {found[name]}, the plan was made for {expected[name]}")
+            return f"{what}: its {part} {found[name]}, the plan was made for {expected[name]}"
     if expected["sha256"] != found["sha256"]:
-        raise Mismatch(f"{module} has other instructions or constants than the module that the plan was made for")
+        return f"{what} has other instructions or constants than the module that the plan was made for"
+    return ""
 
 
 def _rank_in_line(line: str, ranks: Mapping[str, int]) -> int | None:
@@ -572,7 +632,7 @@ def _computations(text: str) -> tuple[dict[str, list[str]], set[str]]:
     return found, set(re.findall(r" fusion\(.*?calls=%?([\w.\-]+)", text))
 
 
-def _standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int]:
+def standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int]:
     """How many of the plan's instructions a compiled text has in the plan's order, elsewhere, inside fusions, not."""
     computations, fused = _computations(text)
     outside: set[int] = set()
@@ -596,7 +656,7 @@ def _standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int]:
     return in_order, len(outside) - in_order, len(inside - outside - whole), gone
 
 
-def _order_in_words(in_order: int, elsewhere: int, fused: int, gone: int, problem: str) -> str:
+def order_in_words(in_order: int, elsewhere: int, fused: int, gone: int, problem: str) -> str:
     total = in_order + elsewhere + fused + gone
     if problem:
         return f"order: not applied, {problem}"
@@ -628,18 +688,27 @@ def _mark_cache(text: str) -> Callable[[], None]:
         cache_key.custom_hook = lambda: f"{before()} lapstrake {text}"
         return lambda: setattr(cache_key, "custom_hook", before)
     except (ImportError, AttributeError):
-        was = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]  # defined at run time
-        jax.config.update("jax_enable_compilation_cache", val=False)
-        return lambda: jax.config.update("jax_enable_compilation_cache", was)
+        without = contextlib.ExitStack()
+        without.enter_context(_no_cache())
+        return without.close
 
 
 @contextlib.contextmanager
-def _marked_cache(text: str) -> Iterator[None]:
-    undo = _mark_cache(text) if text else lambda: None
+def _no_cache() -> Iterator[None]:
+    """Nothing is read from the persistent cache meanwhile, nor written to it."""
+    from jax.experimental.compilation_cache import compilation_cache
+
+    was = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]  # defined at run time
+
+    def use(cache: bool) -> None:
+        jax.config.update("jax_enable_compilation_cache", val=cache)
+        compilation_cache.reset_cache()  # jax remembers what it found set
+
+    use(cache=False)
     try:
         yield
     finally:
-        undo()
+        use(cache=was)
 
 
 @contextlib.contextmanager

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from engine.control import Cancelled, Control
+from engine.errors import UsageError
 from engine.hlo.reading import read_here
 from engine.passes.rows import Row, rows_of
+from engine.session.choices import AXES, DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan
-from engine.session.tuning import Choices, tune
+from engine.session.tuning import POLISH, Trial, tune
 
 FIG3 = Path(__file__).parents[2] / "data" / "partitioned" / "mlp_fig3.hlo"
 
@@ -28,6 +30,53 @@ def test_best_is_the_fastest_of_what_was_tried(evaluator: Evaluator) -> None:
     assert found.best.metrics.makespan == min(*times, found.base.metrics.makespan)
     assert found.best.metrics.makespan < evaluator.evaluate(Choices().plan(None)).metrics.makespan
     assert len({t.plan for t in found.trials}) == len(found.trials)
+    assert found.dimensions == DIMENSIONS
+
+
+def test_every_dimension_is_searched_and_nothing_else_is(evaluator: Evaluator) -> None:
+    """Along each axis every value occurs; one that is not searched stays as it was."""
+    told: list[object] = []
+    found = tune(evaluator, rounds=1, control=Control(hear=told.append))
+    assert tuple(told) == found.trials
+    points = [Choices.of(trial.plan) for trial in found.trials]
+    assert {p.scheduler for p in points} == {"bottom-up", "top-down", "memory", POLISH}
+    assert {p.fuse for p in points} == {"overlap", "default", "auto", "none"}
+    assert {p.kinds for p in points} == {"permute", "all"}
+    assert {p.budget.total if p.budget else None for p in points} == {None, 1, 2, 4, 8, 16}
+    for option in ("chain", "ring", "unroll", "form"):
+        values = {dict(p.decompose).get(option) for p in points}
+        assert values == {dict(c.decompose).get(option) for c in AXES[option](Choices())}
+    assert any(p.forbid for p in points)
+    start = Choices(fuse="default", scheduler="memory")
+    some = [Choices.of(t.plan) for t in tune(evaluator, rounds=1, start=start, dimensions=["ring", "sites"]).trials]
+    assert {(p.fuse, p.scheduler, p.budget) for p in some} == {("default", "memory", None)}
+    assert {name for p in some for name, _ in p.decompose} == {"ring"}
+    assert any(p.forbid for p in some)
+
+
+def test_a_time_limit_keeps_what_was_found(evaluator: Evaluator) -> None:
+    """It ends the search inside an evaluation too."""
+    with pytest.raises(Cancelled):
+        tune(evaluator, control=Control().within(0.0))
+    told: list[Trial] = []
+    found = tune(evaluator, control=Control(stop=lambda: len(told) >= 3, hear=told.append))  # type: ignore[arg-type]  # only trials are told
+    assert (found.finished, len(found.trials)) == (False, 3)
+    assert found.best.metrics.makespan == min(t.makespan for t in found.trials if t.makespan is not None)
+
+
+def test_a_plan_is_a_point_and_back() -> None:
+    text = "decompose{ring=one,force=a;b},async-permute{kinds=all},fuse{policy=auto,apart=dot.3}"
+    plan = Plan(text, "memory", None, 7)
+    assert Choices.of(plan).plan(7) == plan
+    assert Choices.of(Plan("", "exact")).plan(None) == Plan("decompose,async-permute", "exact")
+
+
+def test_dimensions_are_named() -> None:
+    assert parse_dimensions(" ring, budget") == {"ring", "budget"}
+    with pytest.raises(UsageError, match="'rings' came"):
+        parse_dimensions("ring,rings")
+    with pytest.raises(UsageError, match="nothing came"):
+        parse_dimensions("")
 
 
 def test_a_cancel_keeps_what_was_found(evaluator: Evaluator) -> None:

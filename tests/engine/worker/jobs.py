@@ -86,3 +86,9 @@ def unsendable(*, control: Control) -> object:
 def shout(*, control: Control) -> None:
     print("to standard output")
     os.write(2, b"to standard error\n")
+
+
+def find(values: list[int], *, control: Control) -> int:
+    for value in values:
+        control.part(0.2, 0.4).within(60.0).tell(value)
+    return len(values)

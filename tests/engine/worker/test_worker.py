@@ -55,6 +55,12 @@ def test_progress_arrives(pool: Pool) -> None:
     assert len({fraction for fraction in seen if 0 < fraction < 1}) > 2
 
 
+def test_what_is_found_on_the_way_arrives_in_order(pool: Pool) -> None:
+    heard: list[object] = []
+    assert pool.call(f"{JOBS}:find", [3, 1, 2], control=Control(hear=heard.append)) == 3
+    assert heard == [3, 1, 2]
+
+
 def test_a_polled_call_can_be_followed(pool: Pool) -> None:
     handle = pool.start(f"{JOBS}:count_slowly", 0.3)
     messages = set()
