@@ -330,6 +330,9 @@ def _bitcast_convert(instruction: HloInstructionProto, operands: Sequence[ShapeP
         yield f"its operand has {before} bytes, its shape {shapes.text(instruction.shape)} has {after}"
 
 
+BY_SHAPES = frozenset((*_UNARY.split(), *_BINARY.split(), "select", "clamp"))
+"""Opcodes that are judged by their own and their operands' shapes, and by nothing else."""
+
 OPERAND_CHECKS: MappingProxyType[str, Check] = MappingProxyType(
     {
         **dict.fromkeys(_UNARY.split(), partial(_elementwise, count=1)),

@@ -7,12 +7,12 @@ Structure is checked here: ids, order, calls, parameters, carried shapes. What o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from engine.errors import InputError
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto
-from engine.hlo.operands import OPERAND_CHECKS
+from engine.hlo.operands import BY_SHAPES, OPERAND_CHECKS
 from engine.ir import shapes
 
 DEEPEST = 64
@@ -57,7 +57,7 @@ def problems(proto: HloModuleProto) -> Iterator[Problem]:
         return
     done: dict[int, HloComputationProto] = {}
     names: Counter[str] = Counter()
-    seen: set[int] = set()
+    seen = _Seen()
     for computation in proto.computations:
         yield from _computation(computation, done, seen)
         names.update(i.name for i in computation.instructions)
@@ -73,37 +73,58 @@ def problems(proto: HloModuleProto) -> Iterator[Problem]:
     yield from _schedule(proto, done)
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What was looked at so far: large modules hold the same few shapes, and the same few sums of them, all over."""
+
+    ids: set[int] = field(default_factory=set)
+    shapes: set[bytes] = field(default_factory=set)
+    """Serialised, and found good."""
+    alike: set[tuple[object, ...]] = field(default_factory=set)
+    """Opcode, shape and operands' shapes of what was found good and is judged by these alone."""
+
+
 def _computation(
-    computation: HloComputationProto, done: Mapping[int, HloComputationProto], seen: set[int]
+    computation: HloComputationProto, done: Mapping[int, HloComputationProto], seen: _Seen
 ) -> Iterator[Problem]:
-    known: dict[int, HloInstructionProto] = {}
-    own = {i.id for i in computation.instructions}
+    known: dict[int, tuple[ShapeProto, bytes]] = {}
+    instructions = list(computation.instructions)  # wrappers are made anew on every pass otherwise
+    own = {i.id for i in instructions}
     if not own:
         yield Problem(computation.name, "the computation", "it has no instructions")
         return
-    for instruction in computation.instructions:
-        for message in _instruction(instruction, known, own, done, seen):
+    for instruction in instructions:
+        shape = instruction.shape
+        written = shape.SerializeToString()
+        message = next(_instruction(instruction, (shape, written), known, own, done, seen), None)
+        if message is not None:
             yield Problem(computation.name, instruction.name, message)
-            break
-        known[instruction.id] = instruction
-        seen.add(instruction.id)
+        known[instruction.id] = shape, written
+        seen.ids.add(instruction.id)
     if computation.root_id not in own:
         yield Problem(computation.name, "the computation", f"its root {computation.root_id} does not exist")
-    yield from _parameters(computation)
+    yield from _parameters(computation.name, instructions)
 
 
 def _instruction(
     instruction: HloInstructionProto,
-    known: Mapping[int, HloInstructionProto],
+    shape: tuple[ShapeProto, bytes],
+    known: Mapping[int, tuple[ShapeProto, bytes]],
     own: set[int],
     done: Mapping[int, HloComputationProto],
-    seen: set[int],
+    seen: _Seen,
 ) -> Iterator[str]:
-    """Problems of one instruction; only the first is of interest, since later checks rely on earlier ones."""
-    if instruction.id in seen:
+    """Problems of one instruction; only the first is of interest, since later checks rely on earlier ones.
+
+    `shape` is its shape, and the same serialised, as `known` has them of what came before.
+    """
+    if instruction.id in seen.ids:
         yield f"its id {instruction.id} is taken"
-    yield from _shape(instruction.shape)
-    for operand in instruction.operand_ids:
+    if shape[1] not in seen.shapes:
+        yield from _shape(shape[0])
+        seen.shapes.add(shape[1])
+    operand_ids = list(instruction.operand_ids)
+    for operand in operand_ids:
         if operand not in known:
             yield f"its operand {operand} does not {'come before it' if operand in own else 'exist'}"
     for predecessor in instruction.control_predecessor_ids:
@@ -112,12 +133,17 @@ def _instruction(
     for callee in instruction.called_computation_ids:
         if callee not in done:
             yield f"the computation {callee} that it calls does not exist or does not come before its caller"
-    operands = [known[o] for o in instruction.operand_ids]
-    callees = [done[c] for c in instruction.called_computation_ids]
-    check = OPERAND_CHECKS.get(instruction.opcode)
+    opcode = instruction.opcode
+    key = (opcode, shape[1], *(known[o][1] for o in operand_ids)) if opcode in BY_SHAPES else None
+    if key in seen.alike:
+        return
+    operands = [known[o][0] for o in operand_ids]
+    check = OPERAND_CHECKS.get(opcode)
     if check is not None:
-        yield from check(instruction, [o.shape for o in operands])
-    yield from _calls(instruction, [o.shape for o in operands], callees)
+        yield from check(instruction, operands)
+    yield from _calls(instruction, operands, [done[c] for c in instruction.called_computation_ids])
+    if key is not None:
+        seen.alike.add(key)
 
 
 def _shape(shape: ShapeProto) -> Iterator[str]:
@@ -226,18 +252,18 @@ def _root_shape(computation: HloComputationProto) -> ShapeProto | None:
     return next((i.shape for i in computation.instructions if i.id == computation.root_id), None)
 
 
-def _parameters(computation: HloComputationProto) -> Iterator[Problem]:
-    parameters = [i for i in computation.instructions if i.opcode == "parameter"]
+def _parameters(computation: str, instructions: Sequence[HloInstructionProto]) -> Iterator[Problem]:
+    parameters = [i for i in instructions if i.opcode == "parameter"]
     taken: dict[int, str] = {}
     for parameter in parameters:
         number = parameter.parameter_number
         if number in taken:
             message = f"parameter number {number} is that of {taken[number]} as well"
-            yield Problem(computation.name, parameter.name, message)
+            yield Problem(computation, parameter.name, message)
         elif not 0 <= number < len(parameters):
             missing = next(k for k in range(len(parameters) + 1) if all(p.parameter_number != k for p in parameters))
             message = f"it is parameter({number}), but there is no parameter({missing})"
-            yield Problem(computation.name, parameter.name, message)
+            yield Problem(computation, parameter.name, message)
         taken[number] = parameter.name
 
 
