@@ -99,10 +99,11 @@ def compiler_estimates(module: Module, chip: Chip) -> ImportedCosts | None:
         return None
     scale = PICOSECONDS["s"] / chip.units.clock
     times = {
-        name: round(cycles * scale)
-        for name, instruction in module.by_name.items()
-        if module.origins_of(instruction.id) == (instruction.id,)
-        and (cycles := estimated_cycles(instruction)) is not None
+        instruction.name: round(cycles * scale)
+        for computation in module.proto.computations
+        for instruction in computation.instructions
+        if (cycles := estimated_cycles(instruction)) is not None
+        and module.origins_of(instruction.id) == (instruction.id,)
     }
     if not times:
         return None

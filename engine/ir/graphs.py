@@ -19,9 +19,14 @@ are part of their caller's cost."""
 
 def graphs_of(module: Module) -> Mapping[int, Graph]:
     """Graphs of the entry and of the loop bodies, conditions, branches and callees it reaches, callees first."""
+    return {id_: graph_of(module, id_) for id_ in executed(module)}
+
+
+def executed(module: Module) -> tuple[int, ...]:
+    """Ids of the computations that run as sequences of their own, callees first and the entry last."""
     found: dict[int, None] = {}
     _visit(module, module.proto.entry_computation_id, found)
-    return {id_: graph_of(module, id_) for id_ in found}
+    return tuple(found)
 
 
 def sequential_callees(instruction: HloInstructionProto) -> tuple[int, ...]:
@@ -74,7 +79,8 @@ def _visit(module: Module, entry: int, found: dict[int, None]) -> None:
             seen.add(id_)
             stack.append((id_, True))
             for instruction in module.computations[id_].instructions:
-                stack.extend((callee, False) for callee in sequential_callees(instruction))
+                if instruction.opcode in SEQUENTIAL:
+                    stack.extend((callee, False) for callee in instruction.called_computation_ids)
 
 
 class _Numbering:

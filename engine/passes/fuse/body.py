@@ -28,6 +28,8 @@ class Body:
         self.users = _inverse(self.operands)
         self.control_users = _inverse(self.controls)
         self.root = self.at[computation.root_id]
+        self.constants = [is_scalar_constant(i) for i in self.instructions]
+        """Which instructions every reader may carry itself."""
         self.waits = any(i.opcode in _DONES for i in self.instructions)
         """Whether anything in the body waits for a transfer."""
         for k, controls in enumerate(self.controls):
@@ -43,9 +45,6 @@ class Body:
     def size(self, node: int) -> int:
         """Bytes of the result."""
         return shapes.byte_count(self.instructions[node].shape)
-
-    def is_constant(self, node: int) -> bool:
-        return is_scalar_constant(self.instructions[node])
 
     def is_done(self, node: int) -> bool:
         return self.instructions[node].opcode in _DONES

@@ -142,7 +142,7 @@ class Clusters:
         users = [u for u in self.body.users[node] if u in cluster.epilogue or self._within(u, cluster)]
         if len(cluster.members) >= MOST_MEMBERS:
             return f"the fusion has {MOST_MEMBERS} instructions already"
-        if len(self.operands(cluster)) + len(self.body.operands[node]) > MOST_OPERANDS:
+        if self._reads_with(node, cluster) > MOST_OPERANDS:
             return f"the fusion would read more than {MOST_OPERANDS} arrays"
         if role is Role.REDUCE:
             return "a reduction ends its fusion"
@@ -164,9 +164,15 @@ class Clusters:
         found: dict[int, None] = {}
         for member in sorted(inside):
             for operand in self.body.operands[member]:
-                if operand not in inside and not self.body.is_constant(operand):
+                if operand not in inside and not self.body.constants[operand]:
                     found[operand] = None
         return found
+
+    def _reads_with(self, node: int, cluster: Cluster) -> int:
+        """How many arrays the cluster would read with `node` in it, or a number that is not too small if few enough."""
+        own = len(self.body.operands[node])
+        most = own + sum(len(self.body.operands[m]) for m in (*cluster.members, *cluster.copies))
+        return most if most <= MOST_OPERANDS else own + len(self.operands(cluster))
 
     def copyable(self, node: int, clusters: list[Cluster]) -> bool:
         """Whether `node` is cheap enough to be done once in each of `clusters`, and each takes it."""

@@ -54,7 +54,7 @@ def decide(body: Body, keep_out: Judge, choices: Choices) -> Decided:
     clusters = Clusters(body)
     contests: list[Contest] = []
     for node in range(len(body) - 1, -1, -1):
-        if body.roles[node] is Role.BARRIER or body.is_constant(node):
+        if body.roles[node] is Role.BARRIER or body.constants[node]:
             continue
         readers = clusters.readers(node)
         if readers is None or body.instructions[node].name in choices.apart:

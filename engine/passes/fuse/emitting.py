@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
-from engine.ir import shapes
+from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.edit import Editor
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.clusters import Cluster, Clusters
@@ -40,7 +38,7 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     members = sorted({*cluster.members, *cluster.copies})
     inside = set(members)
     root = editor.instruction(body.instructions[cluster.roots[0]].id)
-    fused = editor.add_computation(f"fused_{root.name}")
+    fused = editor.build(f"fused_{root.name}")
     built: dict[int, int] = {}
     operands: list[int] = []
     for member in members:
@@ -50,17 +48,16 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
                 continue
             if position in inside:
                 built[operand] = built[body.instructions[position].id]
-            elif body.is_constant(position):
-                built[operand] = _inner(editor, fused, editor.instruction(operand), built)
+            elif body.constants[position]:
+                built[operand] = fused.copy(editor.instruction(operand), built)
             else:
-                built[operand] = _parameter(editor, fused, editor.instruction(operand), len(operands))
+                built[operand] = fused.parameter(editor.instruction(operand))
                 operands.append(operand)
-        built[source.id] = _inner(editor, fused, source, built)
-    results = [built[body.instructions[r].id] for r in cluster.roots]
-    shape = _finish(editor, fused, results, root)
-    fusion = HloInstructionProto(opcode="fusion", shape=shape, fusion_kind=_kind(body, cluster))
+        built[source.id] = fused.copy(source, built)
+    fused.finish([built[body.instructions[r].id] for r in cluster.roots], f"{root.name}.results")
+    fusion = HloInstructionProto(opcode="fusion", shape=fused.result, fusion_kind=_kind(body, cluster))
     fusion.operand_ids.extend(operands)
-    fusion.called_computation_ids.append(fused)
+    fusion.called_computation_ids.append(fused.id)
     fusion.metadata.CopyFrom(root.metadata)
     fusion.frontend_attributes.CopyFrom(root.frontend_attributes)
     origins = [body.instructions[m].id for m in members]
@@ -84,30 +81,6 @@ def _replace(editor: Editor, body: Body, cluster: Cluster, fusion: HloInstructio
             )
             editor.replace_uses(root, made.id)
     editor.remove_dead(old)
-
-
-def _parameter(editor: Editor, computation: int, operand: HloInstructionProto, number: int) -> int:
-    parameter = HloInstructionProto(opcode="parameter", shape=operand.shape, parameter_number=number)
-    return editor.add(computation, parameter, name=f"{operand.name}.param", origins=(operand.id,)).id
-
-
-def _inner(editor: Editor, computation: int, source: HloInstructionProto, built: dict[int, int]) -> int:
-    copy = HloInstructionProto()
-    copy.CopyFrom(source)
-    copy.operand_ids[:] = [built[o] for o in source.operand_ids]
-    return editor.add(computation, copy, name=source.name, origins=(source.id,)).id
-
-
-def _finish(editor: Editor, computation: int, results: Sequence[int], root: HloInstructionProto) -> ShapeProto:
-    if len(results) == 1:
-        editor.set_root(computation, results[0])
-        return editor.instruction(results[0]).shape
-    shape = shapes.tuple_of(editor.instruction(r).shape for r in results)
-    both = HloInstructionProto(opcode="tuple", shape=shape)
-    both.operand_ids.extend(results)
-    made = editor.add(computation, both, name=f"{root.name}.results", origins=(root.id,))
-    editor.set_root(computation, made.id)
-    return shape
 
 
 def _kind(body: Body, cluster: Cluster) -> str:

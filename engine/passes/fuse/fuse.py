@@ -14,7 +14,7 @@ from engine.errors import UsageError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
 from engine.ir.edit import Editor
-from engine.ir.graphs import graphs_of
+from engine.ir.graphs import executed
 from engine.ir.module import Module
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.deciding import Choices, Decided, decide
@@ -110,7 +110,7 @@ class _Work:
         self._module = module
         self._context = context
         self._choices = choices
-        self._bodies = {c: Body(module.computations[c]) for c in graphs_of(module)}
+        self._bodies = {c: Body(module.computations[c]) for c in executed(module)}
         self.rows: dict[str, int] = {}
         """Row → picoseconds at stake, of the einsums that some policy might keep apart."""
 

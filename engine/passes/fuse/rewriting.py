@@ -9,12 +9,13 @@ sign.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from engine.hlo.hlo_pb2 import (
     PRED,
+    HloComputationProto,
     HloInstructionProto,
     LiteralProto,
     PaddingConfig,
@@ -25,7 +26,7 @@ from engine.ir import shapes
 from engine.ir.edit import Editor
 from engine.ir.module import Module
 from engine.passes.fuse.dimensions import carry_range
-from engine.passes.fuse.roles import Role, role_of
+from engine.passes.fuse.roles import EINSUMS, Role, role_of
 
 MOST_PARTS = 4
 """Operands up to which a concatenation is worth a chain of pads."""
@@ -33,14 +34,29 @@ MOST_PARTS = 4
 
 def rewrite(module: Module) -> Module:
     """`module` with both rewrites done where they expose a fusion; itself where they do nowhere."""
+    found = [i for computation in module.proto.computations for i in _worth_a_look(computation)]
+    if not found:
+        return module
     editor = Editor(module)
-    for computation in module.proto.computations:
-        for instruction in computation.instructions:
-            if instruction.opcode == "concatenate":
-                _rewrite_concatenate(editor, instruction.id)
-            elif instruction.opcode == "slice":
-                _move_reshape(editor, instruction.id)
+    for instruction in found:
+        if instruction.opcode == "concatenate":
+            _rewrite_concatenate(editor, instruction.id)
+        else:
+            _move_reshape(editor, instruction.id)
     return editor.finish()
+
+
+def _worth_a_look(computation: HloComputationProto) -> Iterator[HloInstructionProto]:
+    """Concatenations that an einsum reads, and slices of reshaped einsums. Most modules have none."""
+    of: dict[str, list[HloInstructionProto]] = {}
+    for instruction in computation.instructions:
+        of.setdefault(instruction.opcode, []).append(instruction)
+    einsums = [i for opcode in EINSUMS for i in of.get(opcode, ())]
+    made = {i.id for i in einsums}
+    read = {o for i in einsums for o in i.operand_ids}
+    reshaped = {i.id for i in of.get("reshape", ()) if i.operand_ids[0] in made}
+    yield from (i for i in of.get("concatenate", ()) if i.id in read)
+    yield from (i for i in of.get("slice", ()) if i.operand_ids[0] in reshaped)
 
 
 def _rewrite_concatenate(editor: Editor, node: int) -> None:

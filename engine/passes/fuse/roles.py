@@ -83,6 +83,7 @@ ELEMENTWISE = frozenset(
 INDEXING = frozenset(
     ["bitcast", "broadcast", "concatenate", "dynamic-slice", "iota", "pad", "reshape", "reverse", "slice", "transpose"]
 )
+EINSUMS = frozenset(["dot", "convolution"])
 REPEATABLE = INDEXING - {"concatenate", "transpose", "reverse", "pad"} | {"convert", "copy", "compare", "negate", "not"}
 """Cheap enough to be done once in every reader instead of being written to memory."""
 
@@ -100,7 +101,7 @@ def role_of(instruction: HloInstructionProto) -> Role:
         return Role.UPDATE
     if opcode == "reduce":
         return Role.REDUCE
-    if opcode in ("dot", "convolution"):
+    if opcode in EINSUMS:
         return Role.EINSUM
     return Role.BARRIER
 
