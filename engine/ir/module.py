@@ -96,7 +96,7 @@ class Module:
     def __reduce__(self) -> tuple[object, ...]:
         """For sending a module to a worker process: what can be computed again is left out."""
         kept = (self.header, self.notes, dict(self.origins), self.source, self.elided)
-        return _restore, (self.proto.SerializeToString(), *kept)
+        return _restore, (self.__dict__.get("serialised") or self.proto.SerializeToString(), *kept)
 
     def with_notes(self, *notes: str) -> Module:
         return replace(self, notes=self.notes + notes)
@@ -110,4 +110,24 @@ def _restore(
     source: Source | None,
     elided: frozenset[int],
 ) -> Module:
-    return Module(HloModuleProto.FromString(proto), header, notes, MappingProxyType(dict(origins)), source, elided)
+    sent = _Sent.__new__(_Sent)
+    sent.__dict__.update(
+        serialised=proto,
+        header=header,
+        notes=notes,
+        origins=MappingProxyType(origins),
+        source=source,
+        elided=elided,
+    )
+    return sent
+
+
+class _Sent(Module):
+    """A module as it came from another process: parsed when it is first looked into, and sent on as it came.
+
+    The window holds the modules of many variants and looks into few of them.
+    """
+
+    @cached_property
+    def proto(self) -> HloModuleProto:
+        return HloModuleProto.FromString(self.__dict__["serialised"])
