@@ -7,7 +7,7 @@ here the same way.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer
@@ -17,6 +17,7 @@ from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.ir.module import Module
 from engine.session import edits
+from engine.session.plan import AS_LOADED, MachineSpec, Plan
 from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
@@ -88,15 +89,12 @@ class Evaluations(QObject):
         keys = {entry.key for entry in session.entries}
         for key in [k for k in self._running if k not in keys]:
             self._jobs.cancel(self._running.pop(key).job)
-        # The active entry first: it is the one that is being looked at.
-        for entry in sorted(session.entries, key=lambda e: e.key != session.active):
-            module = self._modules.get(entry.module)
-            if module is not None:
-                self._ensure(module, entry)
+        # Recordings are read by app.recordings.
+        ready = [e for e in session.entries if e.module in self._modules and e.recording is None]
+        for entry in _in_turn(ready, session.active):
+            self._ensure(self._modules[entry.module], entry)
 
     def _ensure(self, module: Module, entry: Entry) -> None:
-        if entry.recording is not None:
-            return  # app.recordings reads it
         asked = entry.asked
         running = self._running.get(entry.key)
         if running is not None and (running.asked != asked or not entry.pending):
@@ -120,6 +118,7 @@ class Evaluations(QObject):
             done=self._arrival(entry.key, asked),
             failed=self._failure(entry.key, asked),
             entry=entry.key,
+            near=shared_by(module, asked.machine, asked.plan),
         )
         self._running[entry.key] = _Running(job, asked)
 
@@ -144,3 +143,21 @@ class Evaluations(QObject):
             self._store.settle(entries=edits.failed(self._store.state, key, said).entries)
 
         return failed
+
+
+def shared_by(module: Module, machine: MachineSpec, plan: Plan) -> str:
+    """What plans of one module share when their passes and machine are the same: the passes' work, and the prices."""
+    return f"{module.source.sha256 if module.source is not None else module.name} {machine} {plan.passes}"
+
+
+def _in_turn(entries: Sequence[Entry], active: str) -> Sequence[Entry]:
+    """Entries in the order in which to compute them.
+
+    The module as loaded alone while there is no picture yet, since nothing comes sooner than what is only priced; then
+    the active entry first, which is the one that is being looked at.
+    """
+    if all(entry.variant is None for entry in entries):
+        plain = next((e for e in entries if e.plan.scheduler == AS_LOADED.scheduler), None)
+        if plain is not None and plain.pending:
+            return (plain,)
+    return sorted(entries, key=lambda entry: entry.key != active)

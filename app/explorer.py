@@ -18,7 +18,7 @@ from app.actions import menus
 from app.actions.action import Scope
 from app.actions.table import ACTIONS
 from app.documents import Documents
-from app.evaluations import Evaluations
+from app.evaluations import Evaluations, shared_by
 from app.imports import Imports
 from app.iterations import Iterations
 from app.jobs import Jobs
@@ -180,6 +180,7 @@ class Explorer(QObject):
             "",
             done=done,
             failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
+            near=shared_by(module, asked.machine, asked.plan),
         )
 
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QInputDialog
 
 from app.documents import Documents
-from app.evaluations import Evaluations
+from app.evaluations import Evaluations, shared_by
 from app.jobs import Jobs
 from engine.session import edits
 from engine.session.lookup import lookup
@@ -84,6 +84,7 @@ class Iterations:
             done=arrived,
             failed=lambda error: self._say(str(error)),
             entry=key,
+            near=shared_by(module, variant.machine, variant.plan),
         )
 
     def _reveal(self, variant: Variant, frame: int, iteration: int) -> bool:

@@ -39,6 +39,7 @@ class _Job:
     failed: Callable[[LapstrakeError], None]
     say: Callable[[Any], str]
     heard: Callable[[Any], None]
+    near: str = ""
     state: str = "running"
     error: str = ""
     progress: tuple[float, str] = (0.0, "waiting for its turn")
@@ -59,7 +60,7 @@ class _Job:
     def run(self) -> None:
         """The thread's work: start the call, pass on what the user wants, take the result."""
         try:
-            call = worker.start(self.target, *self.args, deadline=self.deadline)
+            call = worker.start(self.target, *self.args, deadline=self.deadline, near=self.near)
             asked = False
             while not call.wait(_LOOK):
                 self.progress = call.progress
@@ -105,15 +106,16 @@ class Jobs(QObject):
         after: int = 0,
         say: Callable[[Any], str] = lambda value: "",
         heard: Callable[[Any], None] = lambda found: None,
+        near: str = "",
     ) -> int:
         """Run ``module:function`` in a worker; `done` gets its result, `failed` its error or a Cancelled.
 
         `say` puts a result into words for the log; `heard` gets what the work tells of on the way.
         `after` is an earlier part of the same work: if it ended well, it leaves the log to this one. Returns the job's
-        number.
+        number. Jobs that are `near` the same follow each other, in a worker that has kept what they share.
         """
         self._jobs = [job for job in self._jobs if job.number != after or job.state != "done"]
-        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say, heard)
+        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say, heard, near)
         self._next += 1
         self._jobs.append(job)
         del self._jobs[:-_KEPT]
@@ -158,12 +160,19 @@ class Jobs(QObject):
         return [job for job in self._jobs if job.state == "running"]
 
     def _fill(self) -> None:
-        """Start waiting jobs where there is room. Cancelled ones are about to leave and take none."""
-        busy = sum(job.thread is not None and not job.cancelled.is_set() for job in self._running())
+        """Start waiting jobs where there is room. Cancelled ones are about to leave and take none.
+
+        A job waits for one that is near the same, even for a cancelled one: that one's worker answers sooner than
+        another could catch up with it.
+        """
+        started = [job for job in self._running() if job.thread is not None]
+        busy = sum(not job.cancelled.is_set() for job in started)
+        near = {job.near for job in started if job.near}
         for job in self._running():
             if busy >= AT_ONCE:
                 return
-            if job.thread is None:
+            if job.thread is None and job.near not in near:
+                near |= {job.near} - {""}
                 job.begun = time.monotonic()
                 job.progress = (0.0, "")
                 job.thread = Thread(target=self._serve, args=(job,), name=job.title, daemon=True)

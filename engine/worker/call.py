@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from itertools import count
+from itertools import count, takewhile
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ GRACE = 1.0
 
 _FATAL = re.compile(r"^F\d{4} .*?\] (?P<glog>.*)$|^(?P<check>.*Check failed.*)$", re.MULTILINE)
 _TAIL = 1 << 16
+_REMEMBERED = 16
 
 
 class Died(WorkerError):
@@ -43,6 +44,8 @@ class Process:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = dict(environment)
+        self.near: tuple[str, ...] = ()
+        """What the calls that it served last were near, newest last; see `Pool.start`."""
         handle, name = tempfile.mkstemp(prefix="lapstrake-worker-", suffix=".log")
         os.close(handle)
         self._said = Path(name)
@@ -60,6 +63,15 @@ class Process:
 
     def is_alive(self) -> bool:
         return self._process.is_alive()
+
+    def nearness(self, near: str) -> int:
+        """For how many letters `near` begins as a call did that this process served lately."""
+        return max((_alike(near, one) for one in self.near), default=0)
+
+    def remember(self, near: str) -> None:
+        """Note what a call is near; only the last few are kept, as a worker keeps only so much."""
+        if near:
+            self.near = (*(n for n in self.near if n != near), near)[-_REMEMBERED:]
 
     def forget_said(self) -> None:
         """Empty the file of what the process wrote, so that a later death quotes only its own call."""
@@ -218,6 +230,11 @@ class Call:
 
     def _finish(self, value: Any = None, error: LapstrakeError | None = None) -> None:
         self._done, self._value, self._error = True, value, error
+
+
+def _alike(one: str, other: str) -> int:
+    """How many letters two texts begin alike for."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def last_words(said: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import sys
 import threading
@@ -22,6 +23,8 @@ from engine.errors import LapstrakeError, WorkerError
 
 REPORT_INTERVAL = 0.05
 """Seconds between two progress messages, and between two looks for a cancellation."""
+_OBJECTS = 100_000
+"""How many objects more than before make Python look for cycles among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,9 @@ def serve(connection: Connection, environment: Mapping[str, str], said: str) -> 
     _redirect(said)
     os.environ.update(environment)
     _stand_alone(said)
+    # What a job makes lives until it ends: looking through it for cycles every few hundred objects takes a tenth of
+    # the time and finds nothing.
+    gc.set_threshold(_OBJECTS)
     while True:
         try:
             request = connection.recv()

@@ -31,15 +31,19 @@ class Pool:
         *args: Any,
         environment: Mapping[str, str] | None = None,
         deadline: float | None = None,
+        near: str = "",
         **kwargs: Any,
     ) -> Call:
         """Run ``module:function`` in a worker that was started with these environment variables, without waiting.
 
-        Arguments and result are pickled. `deadline`: seconds until the worker is killed.
+        Arguments and result are pickled. `deadline`: seconds until the worker is killed. `near` spells out what the
+        call works on, the most important first: the idle worker that served a call whose words begin alike for longest
+        is preferred, since it may have kept what both share.
         """
         wanted = dict(environment or {})
         while True:
-            process = self._take(wanted) or self._spawn(wanted)
+            process = self._take(wanted, near) or self._spawn(wanted)
+            process.remember(near)
             try:
                 return Call(process, target, args, kwargs, deadline, self._give_back)
             except OSError:
@@ -81,14 +85,13 @@ class Pool:
         for process in processes:
             process.kill()
 
-    def _take(self, environment: Mapping[str, str]) -> Process | None:
+    def _take(self, environment: Mapping[str, str], near: str) -> Process | None:
         with self._lock:
-            for process in self._idle:
-                if process.environment == environment:
-                    self._idle.remove(process)
-                    break
-            else:
+            alike = [p for p in self._idle if p.environment == environment]
+            if not alike:
                 return None
+            process = max(alike, key=lambda p: p.nearness(near))
+            self._idle.remove(process)
         if process.is_alive():
             return process
         self._drop(process)

@@ -265,3 +265,33 @@ class TestRecovery:
         before = (tmp_path / "last.lapstrake").read_bytes()
         Recovery(Store(Session()), tmp_path).close()
         assert (tmp_path / "last.lapstrake").read_bytes() == before
+
+
+def test_the_module_as_loaded_is_shown_before_others_are_begun(qtbot: QtBot, explorer: Explorer) -> None:
+    explorer.open(str(SAMPLE))
+    seen: list[str] = []
+
+    def first_is_there() -> bool:
+        if any(entry.variant is not None for entry in explorer.store.state.entries):
+            return True
+        seen.extend(job.title for job in explorer.jobs() if job.state == "running")
+        return False
+
+    qtbot.waitUntil(first_is_there, timeout=LONG)
+    session = explorer.store.state
+    assert [entry.key for entry in session.entries if entry.variant is not None] == [session.base]
+    assert {title for title in seen if title.startswith("planning")} <= {f"planning {session.base}"}
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+
+
+def test_jobs_that_share_their_passes_follow_each_other(qtbot: QtBot) -> None:
+    jobs = Jobs()
+    ended: list[str] = []
+    near = {"one": "passes", "two": "passes", "three": "others"}
+    for name, shared in near.items():
+        jobs.start(name, "tests.app.slow:sleep", 0.3, done=lambda _, n=name: ended.append(n), near=shared)
+    waiting = {job.title for job in jobs.states() if job.message == "waiting for its turn"}
+    assert waiting == {"two"}
+    qtbot.waitUntil(lambda: len(ended) == 3, timeout=LONG)
+    assert ended[-1] == "two"
+    jobs.close()

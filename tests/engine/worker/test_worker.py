@@ -35,6 +35,18 @@ def test_a_worker_is_kept_for_the_next_call(pool: Pool) -> None:
     assert pool.call(f"{JOBS}:process_id") == pool.call(f"{JOBS}:process_id") != os.getpid()
 
 
+def test_a_call_goes_to_the_worker_that_knows_what_it_is_near() -> None:
+    pool = Pool()
+    try:
+        calls = [pool.start(f"{JOBS}:process_id", near=near) for near in ("step decompose fuse", "step fuse")]
+        first, second = (call.result() for call in calls)
+        assert first != second
+        for near, process in (("step fuse", second), ("step decompose", first), ("step fuse", second)):
+            assert pool.start(f"{JOBS}:process_id", near=near).result() == process
+    finally:
+        pool.close()
+
+
 def test_calls_at_the_same_time_run_in_different_processes(pool: Pool) -> None:
     slow = pool.start(f"{JOBS}:count_slowly", 0.2)
     assert pool.call(f"{JOBS}:add", 1, 1) == 2
