@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -20,12 +21,14 @@ def finished(variant: Variant, keys: Keys) -> tuple[Ints, Ints]:
     ids, inverse = np.unique(timeline.instruction[rows], return_inverse=True)
     end = np.zeros(len(ids), np.int64)
     np.maximum.at(end, inverse, timeline.start[rows] + timeline.duration[rows])
-    by_key: dict[int, int] = {}
-    for instruction, time in zip(ids.tolist(), end.tolist(), strict=True):
-        for key in keys(instruction):
-            by_key[key] = max(time, by_key.get(key, 0))
-    ordered = np.array(sorted(by_key), np.int64)
-    return ordered, np.array([by_key[key] for key in ordered.tolist()], np.int64)
+    made_from = [keys(instruction) for instruction in ids.tolist()]
+    count = np.fromiter(map(len, made_from), np.int64, len(made_from))
+    flat = np.fromiter(chain.from_iterable(made_from), np.int64, int(count.sum()))
+    times = np.repeat(end, count)
+    order = np.lexsort((times, flat))
+    flat, times = flat[order], times[order]
+    latest = np.append(flat[1:] != flat[:-1], len(flat) > 0)[: len(flat)]
+    return flat[latest], times[latest]
 
 
 @lru_cache(maxsize=64)

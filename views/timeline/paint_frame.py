@@ -1,4 +1,8 @@
-"""One frame of the stack: lanes, counters, headers that stick, names of lanes, and the time axis."""
+"""One frame of the stack: lanes, counters and their names, which stay until something moves; over them the headings.
+
+Headings (headers that stick, messages, the time axis) say what jobs are doing and are drawn anew each time: a job that
+reports twenty times a second must not have a million slices looked through for it.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +22,33 @@ TICKS_APART = 28 * GRID
 
 
 def paint_frame(painter: QPainter, scene: Scene) -> None:
-    """Everything but what follows the mouse."""
+    """Lanes, counters and the names beside them."""
     painter.fillRect(0, 0, scene.width, scene.height, colour(scene.theme.base))
     _paint_grid(painter, scene)
-    visible = [r for r in scene.stack.rows if r.bottom > scene.scroll and r.top < scene.scroll + scene.height]
+    visible = visible_rows(scene)
     painter.setClipRect(scene.lanes)
     for row in visible:
         _paint_row(painter, scene, row)
     painter.setClipRect(0, AXIS, scene.width, scene.height - AXIS)
     for row in visible:
         _paint_gutter(painter, scene, row)
+    painter.setClipping(False)
+
+
+def paint_headings(painter: QPainter, scene: Scene) -> None:
+    """Messages, headers and the time axis."""
+    painter.setClipRect(0, AXIS, scene.width, scene.height - AXIS)
+    for row in visible_rows(scene):
+        if row.kind == RowKind.MESSAGE:
+            _paint_message(painter, scene, row)
     for number in range(len(scene.session.entries)):
         _paint_sticky(painter, scene, number)
     painter.setClipping(False)
     paint_axis(painter, scene)
+
+
+def visible_rows(scene: Scene) -> list[Row]:
+    return [r for r in scene.stack.rows if r.bottom > scene.scroll and r.top < scene.scroll + scene.height]
 
 
 def _paint_row(painter: QPainter, scene: Scene, row: Row) -> None:
@@ -45,15 +62,12 @@ def _paint_row(painter: QPainter, scene: Scene, row: Row) -> None:
     elif row.kind in (RowKind.IN_FLIGHT, RowKind.MEMORY):
         paint_counter(painter, scene, row)
     painter.setOpacity(1.0)
-    if row.kind == RowKind.MESSAGE:
-        _paint_message(painter, scene, row)
 
 
 def _paint_message(painter: QPainter, scene: Scene, row: Row) -> None:
     """What stands in place of lanes: the error, or that there is nothing yet."""
     entry = scene.entry(row.entry)
     area = QRectF(2 * GRID + FOLD_ALIGN, scene.y(row.top), scene.width - 4 * GRID - FOLD_ALIGN, row.height)
-    painter.setClipRect(0, AXIS, scene.width, scene.height - AXIS)
     painter.setFont(scene.font)
     painter.setPen(colour(scene.theme.error if entry.error else scene.theme.muted))
     running = scene.running.get(entry.key, "")
@@ -61,7 +75,6 @@ def _paint_message(painter: QPainter, scene: Scene, row: Row) -> None:
     if not entry.error and entry.variant is not None:
         text = "This module runs no instruction that takes time: there is nothing to show."
     painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap, text)
-    painter.setClipRect(scene.lanes)
 
 
 FOLD_ALIGN = 7 * GRID

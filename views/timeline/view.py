@@ -32,7 +32,7 @@ from views.timeline.glide import MILLISECONDS, Glide, worthwhile
 from views.timeline.hits import anchor_of, hit_at, row_at
 from views.timeline.moves import PAN, ZOOM, Moves
 from views.timeline.overlay import Hit, Overlay, paint_overlay
-from views.timeline.paint_frame import paint_frame
+from views.timeline.paint_frame import paint_frame, paint_headings
 from views.timeline.paint_header import FOLD, PIN
 from views.timeline.rectangles import Rectangles
 from views.timeline.scene import AXIS, GUTTER, Positions, Scene
@@ -72,6 +72,7 @@ class TimelineView(QAbstractScrollArea):
         self._gliding: dict[str, Glide] = {}
         self._seen: dict[str, object] = {}
         self._glide_part = 1.0
+        self._doing = running(host.jobs())
         self._animation = QVariantAnimation(self)
         self._animation.setStartValue(0.0)
         self._animation.setEndValue(1.0)
@@ -88,7 +89,7 @@ class TimelineView(QAbstractScrollArea):
         self.setAccessibleName("Timelines")
         time_range.changed.connect(self.redraw)
         follow(self, host.store, self._session_changed)
-        stop = host.watch_jobs(self.redraw)
+        stop = host.watch_jobs(self._jobs_changed)
         self.destroyed.connect(lambda *_: stop())
         self._session_changed(host.store.state, frozenset({"entries"}))
 
@@ -138,6 +139,13 @@ class TimelineView(QAbstractScrollArea):
         """Throw the frame away; the next paint event makes a new one."""
         self._frame = None
         self.viewport().update()
+
+    def _jobs_changed(self) -> None:
+        """Say what jobs are doing, where that stands in a heading; the frame stays."""
+        doing = running(self._host.jobs())
+        if doing != self._doing:
+            self._doing = doing
+            self.viewport().update()
 
     def _positions(self) -> dict[str, Positions]:
         shown = {e.key: e.variant.timeline for e in self.session.entries if e.variant is not None}
@@ -222,6 +230,7 @@ class TimelineView(QAbstractScrollArea):
         painter = QPainter(self.viewport())
         try:
             painter.drawPixmap(0, 0, self._frame)
+            paint_headings(painter, scene)
             paint_overlay(painter, scene, self._full_overlay())
         finally:
             painter.end()
@@ -230,6 +239,7 @@ class TimelineView(QAbstractScrollArea):
         """Draw everything as shapes, for pictures that can be scaled."""
         scene = self.scene()
         paint_frame(painter, scene)
+        paint_headings(painter, scene)
         paint_overlay(painter, scene, self._full_overlay())
 
     def _full_overlay(self) -> Overlay:

@@ -311,3 +311,23 @@ def test_the_overview_moves_what_is_shown(qtbot: QtBot, host: FakeHost) -> None:
     assert abs(shown.start + shown.span // 2 - 7 * 10**8) < 2 * 10**7
     assert shown.span == 10**8
     strip.close()
+
+
+def test_a_job_that_reports_changes_a_heading_and_leaves_the_lanes(view: TimelineView, host: FakeHost) -> None:
+    before = view.grab().toImage()
+    frame = view._frame
+    host.set_jobs(JobState(1, "planning B", 0.4, "pricing", entry="B"))
+    after = view.grab().toImage()
+    assert view._frame is frame is not None
+    top, bottom = view.stack.span_of(1)
+    ratio = before.devicePixelRatio()
+    changed = [
+        y
+        for y in range(view.viewport().height())
+        if any(
+            before.pixel(int(x * ratio), int(y * ratio)) != after.pixel(int(x * ratio), int(y * ratio))
+            for x in range(GUTTER, 900, 3)
+        )
+    ]
+    assert changed
+    assert AXIS + top <= min(changed) <= max(changed) < AXIS + top + HEADER < bottom + AXIS
