@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -284,12 +285,16 @@ def test_the_module_as_loaded_is_shown_before_others_are_begun(qtbot: QtBot, exp
     qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
 
 
+def _note(ended: list[str], name: str, result: object) -> None:
+    ended.append(name)
+
+
 def test_jobs_that_share_their_passes_follow_each_other(qtbot: QtBot) -> None:
     jobs = Jobs()
     ended: list[str] = []
     near = {"one": "passes", "two": "passes", "three": "others"}
     for name, shared in near.items():
-        jobs.start(name, "tests.app.slow:sleep", 0.3, done=lambda _, n=name: ended.append(n), near=shared)
+        jobs.start(name, "tests.app.slow:sleep", 0.3, done=partial(_note, ended, name), near=shared)
     waiting = {job.title for job in jobs.states() if job.message == "waiting for its turn"}
     assert waiting == {"two"}
     qtbot.waitUntil(lambda: len(ended) == 3, timeout=LONG)
