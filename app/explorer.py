@@ -25,6 +25,7 @@ from app.jobs import Jobs
 from app.matches import Matches
 from app.recordings import Recordings
 from app.recovery import Recovery
+from app.runs import Runs
 from app.settings import Settings
 from app.trials import Trials
 from engine import worker
@@ -34,7 +35,7 @@ from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
 from engine.session import edits, files
 from engine.session.lookup import lookup
-from engine.session.session import TRANSIENT, Asked, Check, Entry, Session
+from engine.session.session import TRANSIENT, Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
@@ -54,6 +55,8 @@ from views.palette import CommandPalette
 from views.pictures import save_picture
 from views.plan.plan_line import MOST_IN_FLIGHT
 from views.ports import JobState
+from views.runs.pane import RunsPane
+from views.runs.runner import Task
 from views.theme import DARK, Theme, chosen_theme, palette_of
 from views.timeline.table import TablePane
 
@@ -78,6 +81,8 @@ class Explorer(QObject):
         self.documents.read.connect(lambda: self.recordings.set_modules(self.documents.modules))
         self.matches: Matches = Matches(self.store, self.job_list, self)
         self.documents.read.connect(lambda: self.matches.set_modules(self.documents.modules))
+        self.runs: Runs = Runs(self.store, self.job_list, settings.folder / kept.FOLDER, self)
+        self.documents.read.connect(lambda: self.runs.set_modules(self.documents.modules))
         self.recovery: Recovery = Recovery(self.store, settings.folder, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
@@ -89,6 +94,7 @@ class Explorer(QObject):
         self.window: MainWindow = MainWindow(self)
         self.compare: ComparePane = ComparePane(self)
         self.graph: GraphPane = GraphPane(self)
+        self.runs_pane: RunsPane = RunsPane(self, self.runs)
         self.window.add_bottom(
             [
                 ("Graph", self.graph),
@@ -96,6 +102,7 @@ class Explorer(QObject):
                 ("Differences", DifferencePane(self)),
                 ("Budget", BudgetPane(self)),
                 ("Fusion", FusionPane(self)),
+                ("Runs", self.runs_pane),
                 ("HLO", HloPane(self)),
                 ("Table", TablePane(self)),
             ]
@@ -324,28 +331,17 @@ class Explorer(QObject):
         self.compare.try_all()
 
     def verify(self) -> None:
-        """Run the active variant and the module as loaded on CPU devices, and compare their numbers."""
-        session = self.store.state
-        entry, variant = session.active_entry, session.active_variant
-        module = self.documents.module_of(entry)
-        if entry is None or variant is None or module is None:
-            return
+        """Run the active variant and the module as loaded on the chosen devices, and compare their numbers."""
+        self.show_runs()
+        self.runs_pane.devices.do(Task.VERIFY, (self.store.state.active,))
 
-        def checked(check: Check) -> None:
-            self.store.settle(entries=edits.checked(self.store.state, entry.key, variant, check).entries)
-            verdict = "could not be run" if check.failed else "numbers equal" if check.equal else "NUMBERS DIFFER"
-            self._said(f"{entry.key}: {verdict}; the log says more")
+    def show_runs(self) -> None:
+        self.window.show_pane("Runs")
+        self.runs_pane.show_devices()
 
-        devices = module.header.devices
-        self.job_list.start(
-            f"verifying {entry.key} on {devices} CPU devices",
-            "app.work:verify_plan",
-            module,
-            variant.program.module,
-            done=lambda found: checked(Check(*found)),
-            failed=lambda error: checked(Check(equal=False, text=str(error), failed=True)),
-            say=lambda found: str(found[1]),
-        )
+    def show_compiler(self) -> None:
+        self.window.show_pane("Runs")
+        self.runs_pane.show_compiler()
 
     def duplicate(self) -> None:
         entry = self.store.state.active_entry

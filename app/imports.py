@@ -13,7 +13,7 @@ from engine.errors import LapstrakeError
 from engine.session import edits
 from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.kinds import FileKind, kind_of
-from engine.session.plan import AS_LOADED, MachineSpec, Plan
+from engine.session.plan import AS_LOADED
 from engine.session.session import Session
 from engine.session.store import Store
 from views.main_window import MainWindow
@@ -90,19 +90,19 @@ class Imports:
 
         def read(file: GivenFile) -> None:
             if self._is_open():
-                self.show(Recording(kind, file), AS_LOADED)
+                self._show(Recording(kind, file))
 
         self._jobs.start(
             f"reading {Path(path).name}", "app.given_work:take_recording", path, done=read, failed=self._failed
         )
 
-    def show(self, recording: Recording, plan: Plan, name: str = "", machine: MachineSpec | None = None) -> None:
-        """A recording of the module that `plan` makes as one more variant."""
+    def _show(self, recording: Recording) -> None:
+        """A recording of the active module as one more variant."""
         session = self._store.state
-        entry = next((e for e in session.entries if e.recording is None), session.active_entry)
-        where = machine or (entry.machine if entry is not None else MachineSpec())
-        state = edits.recorded(session, plan, where, recording, name)
-        self._store.become(f"Show {recording.file.name}", state)
+        entry = edits.planned_entry(session)
+        if entry is not None:
+            state = edits.recorded(session, AS_LOADED, entry.machine, recording)
+            self._store.become(f"Show {recording.file.name}", state)
 
     def use_as_costs(self) -> None:
         """Price every plan with the times of the recording that is active."""

@@ -62,14 +62,6 @@ def measure(module: Module, asked: tuple[Asked, ...], *, control: Control) -> tu
     return tuple(found)
 
 
-def verify_plan(module: Module, transformed: Module, *, control: Control) -> tuple[bool, str]:
-    """Whether both modules compute the same on CPU devices, and the sentence about it."""
-    from engine.execute.verifying import verify  # late: only this job needs devices
-
-    found = verify(module, transformed, control=control)
-    return found.equal, str(found)
-
-
 def outline(after: Module, before: Module | None, *, control: Control) -> Outline:
     """A module folded for the graph, or two together."""
     return outline_of(after, before, control)

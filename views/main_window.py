@@ -21,7 +21,7 @@ from views.theme import GRID
 from views.timeline.axis import TimeRange
 from views.timeline.pane import TimelinePane
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 """Raised when panes come or go: a layout of another version is not restored."""
 
 

@@ -377,6 +377,22 @@ RUN = (
         tip="Run the active variant and the module as loaded on CPU devices, and compare what they compute",
     ),
     Action(
+        "show-runs",
+        "Run on devices …",
+        "Run",
+        lambda e: e.show_runs(),
+        ("Ctrl+Shift+R",),
+        tip="Time, verify and profile variants on the CPU or on attached devices",
+    ),
+    Action(
+        "compile",
+        "Compile with the production compiler …",
+        "Run",
+        lambda e: e.show_compiler(),
+        enabled=opened,
+        tip="The TPU or GPU compiler's own schedule of the module and of the active plan, without a device",
+    ),
+    Action(
         "try-all",
         "Try all combinations",
         "Run",

@@ -12,8 +12,8 @@ def describe(name: str, *, control: Control) -> Platform:
     """The devices of the platform that this process was started for."""
     try:
         devices = jax.devices()
-    except RuntimeError as error:
-        first = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
+    except (RuntimeError, AssertionError) as error:  # jax asserts that a plugin for GPUs is installed
+        first = next((line for line in str(error).splitlines() if line.strip()), f"jax has no plugin for {name}s here")
         return Platform(name, 0, problem=f"no {name} devices: {first}")
     statistics = devices[0].memory_stats() or {}
     return Platform(

@@ -66,7 +66,8 @@ def on_machine(session: Session, machine: MachineSpec) -> Session:
     size = _devices(session, session.active_entry)
 
     def moved(entry: Entry) -> Entry:
-        if entry.recording is not None and entry.recording.target:
+        recording = entry.recording
+        if recording is not None and recording.kind == RecordingKind.SCHEDULE and recording.target:
             return entry
         if _devices(session, entry) == size:
             return replace(entry, machine=replace(machine, costs=entry.machine.costs), error="")
@@ -140,11 +141,17 @@ def _priced(session: Session, entry: Entry) -> bool:
 
 def added(session: Session, plan: Plan, name: str = "") -> Session:
     """One more entry at the end, of the active entry's module and machine; it becomes the active one."""
-    like = session.active_entry or Entry("", plan)
-    if like.recording is not None:
-        like = next((e for e in session.entries if e.recording is None and e.module == like.module), like)
+    like = planned_entry(session) or Entry("", plan)
     made = Entry(_free_key(session), plan, like.machine, name, module=like.module)
     return replace(session, entries=(*session.entries, made), active=made.key)
+
+
+def planned_entry(session: Session) -> Entry | None:
+    """The active entry; where that shows a recording, the first of its module that shows a plan."""
+    active = session.active_entry
+    if active is None or active.recording is None:
+        return active
+    return next((e for e in session.entries if e.recording is None and e.module == active.module), active)
 
 
 def _free_key(session: Session) -> str:

@@ -38,7 +38,8 @@ class Recording:
     kind: RecordingKind
     file: GivenFile
     target: str = ""
-    """What a schedule was compiled for (``tpu:v4:2x2x2``), or a profile ran on; empty where that is not known."""
+    """What a schedule was compiled for (``tpu:v4:2x2x2``), or what a profile was measured on (``8 CPU devices``); empty
+    where that is not known."""
 
 
 def take(path: str) -> tuple[GivenFile, bytes]:
