@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.chips.budget import Budget
+from engine.chips.budget import Budget, Kind
 
 
 class Wrap(StrEnum):
@@ -128,6 +128,8 @@ class Chip:
     """Devices that share the chip's links."""
     host_bandwidth: float = 16e9
     """Bytes per second between a device and its host's memory, one way."""
+    asynchronous: frozenset[Kind] = frozenset({Kind.PERMUTE})
+    """Kinds of collectives that its compiler can make asynchronous."""
     exclusive: Exclusive = Exclusive.NEVER
     collective_share: float = 0.0
     """Share of the compute units that a collective in flight takes."""

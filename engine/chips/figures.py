@@ -47,8 +47,8 @@ class Figures:
             raise InputError(f"{self.where}{key}: a list of {count} integers above 0 was expected, but {value!r} came")
         return tuple(value)
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._get(key, [])
+    def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        value = self._get(key, list(default))
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
             raise InputError(f"{self.where}{key}: a list of texts was expected, but {value!r} came")
         return tuple(value)

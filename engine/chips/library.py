@@ -63,6 +63,10 @@ def _chip(name: str, text: str, path: str) -> Chip:
         units=_units(top.table("units"), share),
         devices_per_chip=share,
         host_bandwidth=host.positive("gigabytes_per_second", _HOST) * 1e9 / share,
+        asynchronous=frozenset(
+            KIND_NAMES[_one_of(kind, tuple(KIND_NAMES), f"{path}: in_flight.asynchronous")]
+            for kind in flight.texts("asynchronous", ("permute",))
+        ),
         exclusive=Exclusive(
             _one_of(flight.text("exclusive", "never"), tuple(Exclusive), f"{path}: in_flight.exclusive")
         ),

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from engine.chips.budget import Kind
+from engine.cost.pricing import KINDS
 from engine.hlo.hlo_pb2 import U32, HloComputationProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
@@ -28,16 +30,18 @@ _REREAD = (
 
 @dataclass(frozen=True)
 class AsyncPermute:
-    """Makes collective permutes, or all collectives, asynchronous; each pair stands where the collective stood."""
+    """Makes collectives asynchronous, permutes at least; each pair stands where the collective stood."""
 
     name: ClassVar[str] = "async-permute"
 
     form: Literal["legacy", "generic"] = "legacy"
     """`collective-permute-start`, or `async-start` around a computation that holds the collective."""
-    kinds: Literal["permute", "all"] = "permute"
+    kinds: Literal["permute", "supported", "all"] = "permute"
+    """`supported`: those that the chip's compiler makes asynchronous."""
 
     def apply(self, module: Module, context: Context) -> Result:
-        found = [i.id for c in _executed(module) for i in c.instructions if self._wants(i)]
+        wanted = self._wanted(context.machine.chip.asynchronous)
+        found = [i.id for c in _executed(module) for i in c.instructions if i.opcode in wanted]
         if not found:
             return Result(module)
         editor = Editor(module)
@@ -48,9 +52,12 @@ class AsyncPermute:
         notes = (_REREAD,) if self.form == "generic" and wrapped else ()
         return Result(editor.finish(), notes=notes)
 
-    def _wants(self, instruction: Instruction) -> bool:
-        opcode = instruction.opcode
-        return opcode == "collective-permute" or (self.kinds == "all" and opcode in COLLECTIVES)
+    def _wanted(self, supported: frozenset[Kind]) -> frozenset[str]:
+        """Opcodes of what is made asynchronous."""
+        if self.kinds == "all":
+            return COLLECTIVES
+        kinds = {Kind.PERMUTE, *(supported if self.kinds == "supported" else ())}
+        return frozenset(opcode for opcode in COLLECTIVES if KINDS.get(opcode) in kinds)
 
 
 def _executed(module: Module) -> Iterator[HloComputationProto]:
