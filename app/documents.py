@@ -280,9 +280,9 @@ class Documents(QObject):
 
 
 def first_plans(module: Module) -> Iterable[tuple[str, Plan]]:
-    """What is shown first: the module as loaded, and decomposed under the schedulers that overlap."""
+    """What is shown first: the module as loaded, decomposed, and what a compiler gets without decomposition."""
     for name, plan in default_plans(module, None):
-        if plan.scheduler != "memory":
+        if plan.scheduler not in ("memory", "top-down"):
             yield name, plan
 
 

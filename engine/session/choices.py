@@ -27,7 +27,7 @@ class Choices:
     """Rows of sites that are decomposed although the gate says no."""
     forbid: frozenset[str] = frozenset()
     """Rows of sites that stay whole although the gate says yes."""
-    kinds: str = "permute"
+    kinds: str = "supported"
     """What `async-permute` makes asynchronous."""
     fuse: str = "overlap"
     """Policy of `fuse`; ``none`` leaves the pass out."""
@@ -98,7 +98,7 @@ AXES: Mapping[str, Callable[[Choices], Iterator[Choices]]] = MappingProxyType(
     {
         "scheduler": lambda at: (replace(at, scheduler=s) for s in ("bottom-up", "top-down", "memory")),
         "fusion": lambda at: (replace(at, fuse=f) for f in ("overlap", "default", "auto", "none")),
-        "async": lambda at: (replace(at, kinds=k) for k in ("permute", "all")),
+        "async": lambda at: (replace(at, kinds=k) for k in ("supported", "permute")),
         "chain": _option("chain", "auto", "on", "off"),
         "ring": _option("ring", "auto", "one", "both"),
         "unroll": _option("unroll", "auto", "1", "2"),

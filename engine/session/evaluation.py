@@ -15,12 +15,13 @@ from engine.cost.imports import ImportedCosts
 from engine.cost.program import Program
 from engine.cost.programs import prepare
 from engine.ir.module import Module
+from engine.ir.opcodes import COLLECTIVES
 from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
 from engine.schedule.problem import Scheduler
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
-from engine.session.plan import BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan, plain_plan
+from engine.session.plan import BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan, plain_plan, whole_plan
 from engine.session.variant import Variant
 from engine.simulate.simulator import makespan_of, simulate
 
@@ -124,7 +125,8 @@ def describe(plan: Plan) -> str:
 def default_plans(
     module: Module, plan: Plan | None, budget: Budget | None = None, memory_cap: int | None = None
 ) -> Iterable[tuple[str, Plan]]:
-    """Names and plans of a report: the module as loaded, then the best passes under each scheduler, or just `plan`.
+    """Names and plans of a report: the module as loaded, then `plan`, or the best passes under each scheduler and what a
+    compiler gets without decomposition.
 
     A name is empty where the plan speaks for itself.
     """
@@ -134,6 +136,8 @@ def default_plans(
         return
     for scheduler in DEFAULT_SCHEDULERS:
         yield f"decomposed, {scheduler}", Plan(BEST_PASSES, scheduler, budget, memory_cap)
+    if any(i.opcode in COLLECTIVES for i in module.instructions.values()):
+        yield "whole, asynchronous", whole_plan(module, budget, memory_cap)
 
 
 def _distinct(*groups: Iterable[str]) -> tuple[str, ...]:

@@ -8,12 +8,15 @@ from engine.chips.budget import Budget
 from engine.ir.module import Module
 from engine.session.given import GivenFile
 
-BEST_PASSES = "decompose,async-permute,fuse"
+BEST_PASSES = "decompose,async-permute{kinds=supported},fuse"
 """The pipeline tried when the user names none: every choice in it is made by predicted gain."""
 
 PLAIN_PASSES = "fuse{policy=default}"
 """What is done to a module that was loaded before fusion, to compare others with: as a compiler would run it, so that
 fusion's gain is not taken for overlap's."""
+
+WHOLE_PASSES = "async-permute{kinds=supported}"
+"""What compilers do about waiting without decomposition; a decomposed plan has to be faster than this to be worth it."""
 
 DEFAULT_SCHEDULERS = ("memory", "bottom-up", "top-down")
 """Shown when the user names no scheduler."""
@@ -52,5 +55,15 @@ AS_LOADED = Plan(passes="", scheduler="as-loaded")
 def plain_plan(module: Module) -> Plan:
     """The plan of variant 0: the module as loaded, fused where it was loaded before fusion and carries no order: to
     fuse would lose that order, and with it what overlaps."""
-    fused = any(i.opcode == "fusion" for c in module.proto.computations for i in c.instructions)
-    return AS_LOADED if fused or module.is_scheduled else replace(AS_LOADED, passes=PLAIN_PASSES)
+    return AS_LOADED if _is_fused(module) or module.is_scheduled else replace(AS_LOADED, passes=PLAIN_PASSES)
+
+
+def whole_plan(module: Module, budget: Budget | None = None, memory_cap: int | None = None) -> Plan:
+    """The plan that decomposes nothing: collectives asynchronous where the chip's compiler makes them so, in a good order,
+    fused as variant 0 is."""
+    passes = WHOLE_PASSES if _is_fused(module) else f"{WHOLE_PASSES},{PLAIN_PASSES}"
+    return Plan(passes, "bottom-up", budget, memory_cap)
+
+
+def _is_fused(module: Module) -> bool:
+    return any(i.opcode == "fusion" for c in module.proto.computations for i in c.instructions)

@@ -16,7 +16,7 @@ from engine.passes.rows import Row, rows_of
 from engine.schedule.errors import Infeasible
 from engine.session.choices import AXES, DIMENSIONS, SITES, Choices
 from engine.session.evaluation import Evaluator
-from engine.session.plan import AS_LOADED, DEFAULT_SCHEDULERS, Plan, plain_plan
+from engine.session.plan import AS_LOADED, DEFAULT_SCHEDULERS, Plan, plain_plan, whole_plan
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 
@@ -109,6 +109,8 @@ def tune_order(
 
 def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: int) -> None:
     search.measure(at)
+    if SITES in dimensions:
+        search.consider(whole_plan(search.module, at.budget, search.cap))
     axes = [axis for name, axis in AXES.items() if name in dimensions]
     for number in range(rounds):
         before = at
@@ -131,7 +133,8 @@ class _Search:
 
     def __init__(self, evaluator: Evaluator, memory_cap: int | None, base: Variant, control: Control) -> None:
         self._evaluator = evaluator
-        self._cap = memory_cap
+        self.module = evaluator.module
+        self.cap = memory_cap
         self._control = control
         self._fraction = 0.0
         self.best = base
@@ -143,7 +146,10 @@ class _Search:
 
     def measure(self, choices: Choices) -> float:
         """Makespan in picoseconds, infinite where the plan is not possible."""
-        plan = choices.plan(self._cap)
+        return self.consider(choices.plan(self.cap))
+
+    def consider(self, plan: Plan) -> float:
+        """The same of any plan."""
         self._control.step(self._fraction, f"trying {plan.passes} · {plan.scheduler}")
         if plan not in self.trials:
             self.trials[plan] = self._try(plan)
@@ -157,7 +163,7 @@ class _Search:
 
     def contested(self, choices: Choices) -> tuple[Row, ...]:
         """Rows of sites whose verdict could be another, those with most at stake first."""
-        plan = choices.plan(self._cap)
+        plan = choices.plan(self.cap)
         if self.trials[plan].metrics is None:
             return ()
         candidates = self._evaluator.transform(plan).candidates
