@@ -125,8 +125,8 @@ def describe(plan: Plan) -> str:
 def default_plans(
     module: Module, plan: Plan | None, budget: Budget | None = None, memory_cap: int | None = None
 ) -> Iterable[tuple[str, Plan]]:
-    """Names and plans of a report: the module as loaded, then `plan`, or the best passes under each scheduler and what a
-    compiler gets without decomposition.
+    """Names and plans of a report: the module as loaded, then `plan`, or the best passes under each scheduler and what
+    a compiler gets without decomposition.
 
     A name is empty where the plan speaks for itself.
     """

@@ -16,7 +16,7 @@ PLAIN_PASSES = "fuse{policy=default}"
 fusion's gain is not taken for overlap's."""
 
 WHOLE_PASSES = "async-permute{kinds=supported}"
-"""What compilers do about waiting without decomposition; a decomposed plan has to be faster than this to be worth it."""
+"""What compilers do about waiting without decomposition: what a decomposed plan has to beat."""
 
 DEFAULT_SCHEDULERS = ("memory", "bottom-up", "top-down")
 """Shown when the user names no scheduler."""
@@ -59,8 +59,8 @@ def plain_plan(module: Module) -> Plan:
 
 
 def whole_plan(module: Module, budget: Budget | None = None, memory_cap: int | None = None) -> Plan:
-    """The plan that decomposes nothing: collectives asynchronous where the chip's compiler makes them so, in a good order,
-    fused as variant 0 is."""
+    """The plan that decomposes nothing: collectives asynchronous where the chip's compiler makes them so, in a good
+    order, fused as variant 0 is."""
     passes = WHOLE_PASSES if _is_fused(module) else f"{WHOLE_PASSES},{PLAIN_PASSES}"
     return Plan(passes, "bottom-up", budget, memory_cap)
 

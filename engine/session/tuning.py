@@ -110,7 +110,7 @@ def tune_order(
 def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: int) -> None:
     search.measure(at)
     if SITES in dimensions:
-        search.consider(whole_plan(search.module, at.budget, search.cap))
+        search.consider(replace(whole_plan(search.module, at.budget, search.cap), scheduler=at.scheduler))
     axes = [axis for name, axis in AXES.items() if name in dimensions]
     for number in range(rounds):
         before = at

@@ -72,6 +72,19 @@ def test_gpus_keep_one_collective_in_flight() -> None:
     assert load_chip("tpu-v4").exclusive == Exclusive.NEVER
 
 
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("tpu-v3", {Kind.PERMUTE}),
+        ("tpu-v4", {Kind.PERMUTE, Kind.ALL_GATHER}),
+        ("tpu-v7x", {Kind.PERMUTE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER}),
+        ("h100", {Kind.PERMUTE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.ALL_TO_ALL}),
+    ],
+)
+def test_what_a_chips_compiler_makes_asynchronous(name: str, kinds: set[Kind]) -> None:
+    assert load_chip(name).asynchronous == kinds
+
+
 def test_uncertain_figures_say_why() -> None:
     assert "sources give 123 to 140" in dict(load_chip("tpu-v3").uncertain)["bf16"]
 

@@ -14,6 +14,7 @@ from engine.hlo.printing import print_here
 from engine.hlo.reading import read_here
 from engine.ir.graphs import graph_of
 from engine.ir.module import Module
+from engine.ir.opcodes import COLLECTIVES
 from engine.ir.shapes import text
 from engine.passes.async_permute import AsyncPermute
 from engine.passes.passes import Context, Result
@@ -74,8 +75,11 @@ def module() -> Module:
     return read_here(TEXT.encode())
 
 
-def applied(module: Module, form: Literal["legacy", "generic"], kinds: Literal["permute", "all"]) -> Result:
-    machine = machine_for(module, load_chip("tpu-v4"))
+Kinds = Literal["permute", "supported", "all"]
+
+
+def applied(module: Module, form: Literal["legacy", "generic"], kinds: Kinds, chip: str = "tpu-v4") -> Result:
+    machine = machine_for(module, load_chip(chip))
     return AsyncPermute(form=form, kinds=kinds).apply(module, Context(machine))
 
 
@@ -98,6 +102,21 @@ def test_permutes_become_pairs(module: Module) -> None:
     assert list(start.control_predecessor_ids) == [after.by_name["before"].id]
     assert list(after.by_name["after"].control_predecessor_ids) == [done.id]
     assert not result.notes
+
+
+@pytest.mark.parametrize(
+    ("chip", "whole"),
+    [
+        ("tpu-v3", {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}),
+        ("tpu-v4", {"reduce-scatter", "all-reduce", "all-to-all"}),
+        ("tpu-v7x", {"all-reduce", "all-to-all"}),
+        ("h100", set()),
+    ],
+)
+def test_a_chip_says_what_its_compiler_supports(module: Module, chip: str, whole: set[str]) -> None:
+    after = applied(module, "legacy", "supported", chip).module
+    running = [i.opcode for c in after.proto.computations if not c.name.endswith("wrapped") for i in c.instructions]
+    assert COLLECTIVES & set(running) == whole
 
 
 def test_all_kinds_in_the_legacy_form(module: Module) -> None:
@@ -129,8 +148,8 @@ def test_nothing_to_do(module: Module) -> None:
 
 
 @pytest.mark.parametrize("form", ["legacy", "generic"])
-@pytest.mark.parametrize("kinds", ["permute", "all"])
-def test_it_reloads(module: Module, form: Literal["legacy", "generic"], kinds: Literal["permute", "all"]) -> None:
+@pytest.mark.parametrize("kinds", ["permute", "supported", "all"])
+def test_it_reloads(module: Module, form: Literal["legacy", "generic"], kinds: Kinds) -> None:
     after = applied(module, form, kinds).module
     xla.check_proto(after.proto.SerializeToString())
     read_here(print_here(after).encode())

@@ -42,7 +42,7 @@ def test_every_dimension_is_searched_and_nothing_else_is(evaluator: Evaluator) -
     points = [Choices.of(trial.plan) for trial in found.trials]
     assert {p.scheduler for p in points} == {"bottom-up", "top-down", "memory", POLISH}
     assert {p.fuse for p in points} == {"overlap", "default", "auto", "none"}
-    assert {p.kinds for p in points} == {"permute", "all"}
+    assert {p.kinds for p in points} == {"permute", "supported"}
     assert {p.budget.total if p.budget else None for p in points} == {None, 1, 2, 4, 8, 16}
     for option in ("chain", "ring", "unroll", "form"):
         values = {dict(p.decompose).get(option) for p in points}
@@ -120,4 +120,6 @@ def _rows(evaluator: Evaluator, choices: Choices) -> tuple[Row, ...]:
 
 def test_plan_text_of_choices() -> None:
     choices = Choices().with_option("ring", "both").with_option("unroll", "2").with_option("ring", "auto")
-    assert choices.plan(5) == Plan("decompose{unroll=2},async-permute,fuse{policy=overlap}", "bottom-up", None, 5)
+    assert choices.plan(5) == Plan(
+        "decompose{unroll=2},async-permute{kinds=supported},fuse{policy=overlap}", "bottom-up", None, 5
+    )
