@@ -8,33 +8,42 @@ claims to be replicated, made of different pieces, which XLA does not check.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxlib import _jax
+from jaxlib import _jax, _profiler
 
 from engine.errors import UnsupportedError, WorkerError
 from engine.execute.memory import check_fits
+from engine.execute.ordering import SWITCHED_OFF, OrderKept, order_kept, places_of, reordered
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir import shapes
 from engine.ir.groups import written_lists
 from engine.ir.module import Header
+from engine.profile.attribution import own_tag
 
 Arrays = Sequence[Sequence[npt.NDArray[Any]]]
 """Arrays by position (parameter or result leaf), then by device."""
 
-_NOT_PARTITIONED = "spmd-partitioning,sharding-propagation"
+NO_ORDERS: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+_NOT_PARTITIONED = ("spmd-partitioning", "sharding-propagation")
 
 
 class Executable:
     """A compiled module on the devices it needs."""
 
-    def __init__(self, proto: HloModuleProto, header: Header) -> None:
+    def __init__(self, proto: HloModuleProto, header: Header, orders: Mapping[str, Sequence[str]] = NO_ORDERS) -> None:
         """Compile. `proto` must be one that `legalize` gave.
+
+        With `orders` (computation name → instruction names) on CPU devices, the executable is issued in them: `proto`
+        must be tagged (`engine.profile.attribution.tag`); `order` says afterwards whether it is.
 
         Raises UnsupportedError for too few devices or memory, WorkerError when XLA refuses the module.
         """
@@ -46,12 +55,14 @@ class Executable:
             )
         self._devices = available[: header.devices]
         self._results = [leaf for _, leaf in shapes.leaves(proto.host_program_shape.result)]
+        self.order: OrderKept | None = None
+        """Whether the executable is issued in the order asked for; None where none was."""
         try:
-            self._loaded = self._devices[0].client.compile_and_load(
-                xla.to_stablehlo(proto.SerializeToString()),
-                _jax.DeviceList(tuple(self._devices)),
-                _options(self._devices, header),
-            )
+            code = xla.to_stablehlo(proto.SerializeToString())
+            if orders:
+                self._loaded = self._compile_in_order(code, proto, header, orders)
+            else:
+                self._loaded = self._compile(code, _options(self._devices, header, ()))
         except xla.XlaError as error:
             raise WorkerError(f"XLA cannot convert {proto.name}: {_first_line(error)}") from None
         except RuntimeError as error:
@@ -61,9 +72,22 @@ class Executable:
         mesh = Mesh(np.array(self._devices), ("device",))
         self._sharding = NamedSharding(mesh, PartitionSpec())
 
+    def _compile(self, code: bytes, options: Any) -> Any:
+        return self._devices[0].client.compile_and_load(code, _jax.DeviceList(tuple(self._devices)), options)
+
+    def _compile_in_order(
+        self, code: bytes, proto: HloModuleProto, header: Header, orders: Mapping[str, Sequence[str]]
+    ) -> Any:
+        with reordered(places_of(orders), self._devices[0].platform) as reordering:
+            loaded = self._compile(code, _options(self._devices, header, SWITCHED_OFF))
+        problem = reordering.problem or ("" if reordering.fired else "XLA did not ask for it")
+        asked = {own_tag(i) or i.name: i.opcode for c in proto.computations for i in c.instructions}
+        self.order = replace(order_kept(_read_back(loaded), orders, asked), problem=problem)
+        return loaded
+
     def optimised(self) -> HloModuleProto:
         """The module that XLA made of it, in the order in which it is issued."""
-        return HloModuleProto.FromString(self._loaded.hlo_modules()[0].as_serialized_hlo_module_proto())
+        return _read_back(self._loaded)
 
     def place(self, inputs: Arrays) -> list[Any]:
         """Inputs, by flat parameter and device, as arguments on the devices; `execute` may be given them repeatedly."""
@@ -95,6 +119,16 @@ class Executable:
         """`place` and `execute`; the results as numpy arrays."""
         return [[np.asarray(piece) for piece in pieces] for pieces in self.execute(self.place(inputs))]
 
+    def profile(self, arguments: list[Any], count: int) -> bytes:
+        """An XSpace of `count` executions, one after the other."""
+        options = _profiler.ProfileOptions()
+        options.host_tracer_level, options.python_tracer_level = 1, 0
+        session = _profiler.ProfilerSession(options)
+        for _ in range(count):
+            self.execute(arguments)
+        made: bytes = session.stop()
+        return made
+
     def _check_memory(self, proto: HloModuleProto) -> None:
         statistics = self._loaded.get_compiled_memory_stats()
         each = (
@@ -107,7 +141,11 @@ class Executable:
             check_fits(proto.name, each * len(self._devices), len(self._devices))
 
 
-def _options(devices: Sequence[Any], header: Header) -> Any:
+def _read_back(loaded: Any) -> HloModuleProto:
+    return HloModuleProto.FromString(loaded.hlo_modules()[0].as_serialized_hlo_module_proto())
+
+
+def _options(devices: Sequence[Any], header: Header, switched_off: Sequence[str]) -> Any:
     options = _jax.CompileOptions()
     options.num_replicas = header.replica_count
     options.num_partitions = header.num_partitions
@@ -116,7 +154,7 @@ def _options(devices: Sequence[Any], header: Header) -> Any:
     build.num_partitions = header.num_partitions
     build.use_spmd_partitioning = header.num_partitions > 1
     build.use_shardy_partitioner = False
-    build.debug_options.xla_disable_hlo_passes = _NOT_PARTITIONED
+    build.debug_options.xla_disable_hlo_passes = ",".join((*_NOT_PARTITIONED, *switched_off))
     ids = np.array([device.id for device in devices]).reshape(header.replica_count, header.num_partitions)
     build.device_assignment = _jax.DeviceAssignment.create(ids)
     return options
