@@ -23,6 +23,7 @@ from engine.errors import InputError, Place
 from engine.ir.graphs import SEQUENTIAL
 from engine.ir.module import Module
 from engine.profile.measured import measured_times
+from engine.profile.xplane import profile_of
 from engine.profile.xspace_pb2 import ProfiledInstructions, XSpace
 from engine.quantities import PICOSECONDS
 
@@ -131,7 +132,7 @@ def _binary(data: bytes, path: str) -> ImportedCosts:
         space = XSpace.FromString(data)
     except DecodeError as error:
         raise InputError(f"{expected}, but it is none of them") from error
-    measured = measured_times(space)
+    measured = measured_times(profile_of(space, path))
     if not measured.times:
         planes = ", ".join(plane.name for plane in space.planes) or "none"
         raise InputError(f"{path}: a profile with HLO operations was expected, but its planes ({planes}) hold none")

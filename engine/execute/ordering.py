@@ -153,7 +153,7 @@ def _ranks(computation: HloComputationProto, places: Places) -> Mapping[int, tup
     homes: Counter[str] = Counter()
     for instruction in computation.instructions:
         name = own_tag(instruction)
-        if instruction.opcode not in _UNORDERED and name in places:
+        if name is not None and name in places and instruction.opcode not in _UNORDERED:
             home, place = places[name]
             found[instruction.id] = name, home, place
             homes[home] += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxlib import _jax, _profiler
+from jaxlib import _jax
 
 from engine.errors import UnsupportedError, WorkerError
 from engine.execute.memory import check_fits
@@ -54,6 +55,8 @@ class Executable:
                 f"{'device is' if len(available) == 1 else 'devices are'} attached"
             )
         self._devices = available[: header.devices]
+        self.kind = str(self._devices[0].device_kind)
+        """What the runtime calls a device."""
         self._results = [leaf for _, leaf in shapes.leaves(proto.host_program_shape.result)]
         self.order: OrderKept | None = None
         """Whether the executable is issued in the order asked for; None where none was."""
@@ -121,9 +124,10 @@ class Executable:
 
     def profile(self, arguments: list[Any], count: int) -> bytes:
         """An XSpace of `count` executions, one after the other."""
-        options = _profiler.ProfileOptions()
+        profiler = import_module("jaxlib._profiler")
+        options = profiler.ProfileOptions()
         options.host_tracer_level, options.python_tracer_level = 1, 0
-        session = _profiler.ProfilerSession(options)
+        session = profiler.ProfilerSession(options)
         for _ in range(count):
             self.execute(arguments)
         made: bytes = session.stop()

@@ -3,58 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from engine.profile.xspace_pb2 import XEvent, XEventMetadata, XLine, XPlane, XSpace, XStat
+from engine.profile.profile import Profile
+from engine.timeline.timeline import LaneKind
 
-_OPS, _ASYNC_OPS = "XLA Ops", "Async XLA Ops"
-_DERIVED = frozenset({"Steps", "XLA Modules", _OPS, _ASYNC_OPS, "XLA TraceMe", "Framework Ops", "Framework Name Scope",
-                      "Source code", "TensorFlow Ops", "TensorFlow Name Scope"})  # fmt: skip
-"""Lines that the profiler derives from a GPU's streams: they repeat what the streams hold."""
-_INSTRUCTION = re.compile(r"%?([\w.-]+)")
-
-
-@dataclass(slots=True)
-class _Mean:
-    total: int = 0
-    count: int = 0
-
-    def add(self, duration: int) -> None:
-        self.total += duration
-        self.count += 1
-
-    @property
-    def value(self) -> float:
-        return self.total / self.count
-
-
-@dataclass(slots=True)
-class _Times:
-    """Durations in picoseconds by (device, instruction, part); a GPU runs several kernels for one instruction."""
-
-    means: dict[tuple[str, str, str], _Mean] = field(default_factory=dict)
-
-    def add(self, device: str, instruction: str, part: str, duration: int) -> None:
-        self.means.setdefault((device, instruction, part), _Mean()).add(duration)
-
-    def counts(self) -> Mapping[str, int]:
-        """How often each instruction ran on the device where it ran most."""
-        most: dict[str, int] = {}
-        for (_, instruction, _), mean in self.means.items():
-            most[instruction] = max(most.get(instruction, 0), mean.count)
-        return most
-
-    def by_instruction(self) -> Mapping[str, int]:
-        """Parts summed, then averaged over devices."""
-        summed: dict[tuple[str, str], float] = {}
-        for (device, instruction, _), mean in self.means.items():
-            key = device, instruction
-            summed[key] = summed.get(key, 0.0) + mean.value
-        over_devices: dict[str, list[float]] = {}
-        for (_, instruction), value in summed.items():
-            over_devices.setdefault(instruction, []).append(value)
-        return {name: round(sum(values) / len(values)) for name, values in over_devices.items()}
+_ENDS = re.compile(r"-(start|done)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,69 +22,43 @@ class Measured:
     """How often it ran on one device."""
 
 
-def measured_times(space: XSpace) -> Measured:
+def measured_times(profile: Profile) -> Measured:
     """Times and counts of every instruction seen; none for a profile without HLO operations.
 
-    TPU: the lines "XLA Ops" and, for transfers from start to done, "Async XLA Ops". GPU: kernels on the streams with
-    an `hlo_op` stat. CPU: events with an `hlo_op` stat, by `device_ordinal`.
+    A transfer lasts from its start to its done where the profile has a line for that. A GPU runs several kernels for
+    one instruction: they add up. Copies that the compiler made of an instruction's value are left out.
     """
-    times = _Times()
-    for plane in space.planes:
-        if plane.name.startswith("/device:TPU"):
-            _read_tpu(plane, times)
-        else:
-            _read_tagged(plane, times)
-    return Measured(times.by_instruction(), times.counts())
-
-
-def _read_tpu(plane: XPlane, times: _Times) -> None:
-    lines = {line.name: line for line in plane.lines}
-    transfers: set[str] = set()
-    for name, duration in _named(plane, lines.get(_ASYNC_OPS)):
-        transfers.add(name)
-        times.add(plane.name, name, "", duration)
-    for name, duration in _named(plane, lines.get(_OPS)):
-        # With the asynchronous line present, what the compute line shows of a transfer is only its issue and its wait.
-        if name not in transfers and not (transfers and re.search(r"-(start|done)\b", name)):
-            times.add(plane.name, name, "", duration)
-
-
-def _named(plane: XPlane, line: XLine | None) -> Iterator[tuple[str, int]]:
-    for event in line.events if line is not None else ():
-        metadata = plane.event_metadata[event.metadata_id]
-        found = _INSTRUCTION.match(metadata.display_name or metadata.name)
-        if found is not None:
-            yield found[1], event.duration_ps
-
-
-def _read_tagged(plane: XPlane, times: _Times) -> None:
-    """Events that carry an `hlo_op` stat."""
-    stat_names = {id_: stat.name for id_, stat in plane.stat_metadata.items()}
-    if "hlo_op" not in stat_names.values():
-        return
-    is_gpu = plane.name.startswith("/device:GPU")
-    for line in plane.lines:
-        if is_gpu and line.name in _DERIVED:
-            continue
-        for event in line.events:
-            metadata = plane.event_metadata[event.metadata_id]
-            stats = _stats(plane, stat_names, event, metadata)
-            if "hlo_op" in stats:
-                device = plane.name if is_gpu else stats.get("device_ordinal", "0")
-                times.add(device, stats["hlo_op"].lstrip("%"), metadata.name if is_gpu else "", event.duration_ps)
-
-
-def _stats(plane: XPlane, names: Mapping[int, str], event: XEvent, metadata: XEventMetadata) -> Mapping[str, str]:
-    wanted = ("hlo_op", "device_ordinal")
-    return {
-        names[stat.metadata_id]: _value(plane, stat)
-        for stat in (*metadata.stats, *event.stats)
-        if names.get(stat.metadata_id) in wanted
+    flying = {
+        (profile.lines[line].device, name)
+        for line, name in zip(profile.line.tolist(), profile.name.tolist(), strict=True)
+        if profile.lines[line].kind is LaneKind.TRANSFER
     }
+    sums: dict[tuple[str, int, int], list[int]] = {}
+    rows = zip(
+        profile.line.tolist(), profile.name.tolist(), profile.part.tolist(), profile.duration.tolist(),
+        profile.copies.tolist(), strict=True,
+    )  # fmt: skip
+    devices_with_transfers = {device for device, _ in flying}
+    for number, name, part, duration, copy in rows:
+        line = profile.lines[number]
+        # What the compute line shows of a transfer that has a line of its own is only its issue and its wait.
+        beside = line.kind is LaneKind.COMPUTE and line.device in devices_with_transfers
+        part_of_transfer = (line.device, name) in flying or _ENDS.search(profile.names[name]) is not None
+        if not copy and not (beside and part_of_transfer):
+            sums.setdefault((line.device, name, part), []).append(duration)
+    return _averaged(profile, sums)
 
 
-def _value(plane: XPlane, stat: XStat) -> str:
-    kind = stat.WhichOneof("value")
-    if kind == "ref_value":
-        return plane.stat_metadata[stat.ref_value].name
-    return str(getattr(stat, kind)) if kind is not None else ""
+def _averaged(profile: Profile, sums: Mapping[tuple[str, int, int], list[int]]) -> Measured:
+    """Parts summed, then averaged over devices."""
+    counts: dict[str, int] = {}
+    on_device: dict[tuple[str, int], float] = {}
+    for (device, name, _), durations in sums.items():
+        title = profile.names[name]
+        counts[title] = max(counts.get(title, 0), len(durations))
+        key = device, name
+        on_device[key] = on_device.get(key, 0.0) + sum(durations) / len(durations)
+    values: dict[str, list[float]] = {}
+    for (_, name), value in on_device.items():
+        values.setdefault(profile.names[name], []).append(value)
+    return Measured({name: round(sum(found) / len(found)) for name, found in values.items()}, counts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,8 +40,12 @@ class Profile:
     """Index into `names`."""
     line: Ints
     """Index into `lines`."""
+    module: Ints
+    """Index into `modules`."""
+    modules: tuple[str, ...]
+    """Programs that ran, by the names that the profile has for them."""
     execution: Ints
-    """Which execution of the program on its device, counted from 0."""
+    """Which execution of its program on its device, counted from 0; -1 where the profile does not tell."""
     start: Ints
     """Picoseconds from the first event of the profile."""
     duration: Ints
@@ -60,7 +66,73 @@ class Profile:
         """Names of the devices, in the profile's order."""
         return tuple(dict.fromkeys(line.device for line in self.lines))
 
-    @property
-    def executions(self) -> int:
-        """How often the program ran on the device that ran it most."""
-        return int(self.execution.max()) + 1 if len(self) else 0
+
+@dataclass(slots=True)
+class Event:
+    """One row on its way into a `Profile`. Times in picoseconds."""
+
+    line: Line
+    module: str
+    name: str
+    start: int
+    duration: int
+    part: str = ""
+    execution: int = -1
+    copy: bool = False
+
+
+def profile_from(events: Sequence[Event], source: str, platform: str, notes: Sequence[str] = ()) -> Profile:
+    """Columns of `events`, in any order."""
+    lines: dict[Line, int] = {}
+    names: dict[str, int] = {}
+    modules: dict[str, int] = {}
+    parts = {"": 0}
+    for device in sorted({event.line.device for event in events}, key=_natural):
+        for event in events:
+            if event.line.device == device:
+                lines.setdefault(event.line, len(lines))
+    rows = np.array(
+        [
+            (
+                lines[e.line],
+                e.start,
+                -e.duration,
+                names.setdefault(e.name, len(names)),
+                modules.setdefault(e.module, len(modules)),
+                parts.setdefault(e.part, len(parts)),
+                e.execution,
+                e.copy,
+            )
+            for e in events
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 8)
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+    begin = rows[:, 1].min() if len(rows) else 0
+    columns = [rows[:, 3], rows[:, 0], rows[:, 4], rows[:, 6], rows[:, 1] - begin, -rows[:, 2], rows[:, 5]]
+    name, line, module, execution, start, duration, part = (np.ascontiguousarray(column) for column in columns)
+    copies = rows[:, 7].astype(np.bool_)
+    for column in (name, line, module, execution, start, duration, part, copies):
+        column.flags.writeable = False
+    return Profile(
+        source=source,
+        platform=platform,
+        lines=tuple(lines),
+        names=tuple(names),
+        name=name,
+        line=line,
+        module=module,
+        modules=tuple(modules),
+        execution=execution,
+        start=start,
+        duration=duration,
+        copies=copies,
+        part=part,
+        parts=tuple(parts),
+        notes=tuple(notes),
+    )
+
+
+def _natural(device: str) -> tuple[tuple[bool, int, str], ...]:
+    """Sorts ``cpu 10`` after ``cpu 9``."""
+    return tuple((piece.isdigit(), int(piece) if piece.isdigit() else 0, piece) for piece in re.split(r"(\d+)", device))

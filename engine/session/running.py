@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.control import QUIET, Control
+from engine.cost.program import Program
+from engine.errors import UsageError
 from engine.execute.timing import DEFAULT, Entrant, RunOptions, Timing, measure
-from engine.session.measured import Measured
+from engine.profile.reading import profile_from_bytes
+from engine.schedule.problem import Schedule
+from engine.session.measured import Measured, measured_variant
 from engine.session.variant import Variant
 
 
@@ -44,7 +48,25 @@ def run_variants(variants: Sequence[Variant], options: RunOptions = DEFAULT, con
     cannot be read or are all zero, WorkerError for a crash, a deadlock, no memory, or no end within the deadline,
     Cancelled.
     """
-    entrants = [Entrant(v.name, v.program.module) for v in variants]
-    found = measure(entrants, options, control)
-    ran = tuple(Ran(variant, timing) for variant, timing in zip(variants, found.timings, strict=True))
-    return Run(ran, found.platform, found.devices, found.kind, found.alone, found.notes)
+    if not variants:
+        raise UsageError("at least one variant to run was expected, but none came")
+    entrants = [Entrant(v.name, v.program.module, orders_of(v.program, v.schedule)) for v in variants]
+    found = measure(entrants, options, control.part(0.0, 0.9))
+    ran = []
+    for variant, timing in zip(variants, found.timings, strict=True):
+        measured = None
+        if timing.profile:
+            profile = profile_from_bytes(timing.profile, f"the run of {variant.name}")
+            measured = measured_variant(
+                variant, profile, name=f"{variant.name}, measured", control=control.part(0.9, 1.0)
+            )
+        ran.append(Ran(variant, timing, measured))
+    return Run(tuple(ran), found.platform, found.devices, found.kind, found.alone, found.notes)
+
+
+def orders_of(program: Program, schedule: Schedule) -> Mapping[str, Sequence[str]]:
+    """Computation name → names of its instructions in the order of `schedule`."""
+    return {
+        graph.name: [graph.names[node] for node in schedule.orders[computation].nodes.tolist()]
+        for computation, graph in program.graphs.items()
+    }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.export.xplane import xplane_bytes
 from engine.profile.measured import measured_times
+from engine.profile.xplane import profile_of
 from engine.profile.xspace_pb2 import XSpace
 from tests.engine.export.test_texts import simulated
 
@@ -40,7 +41,7 @@ def test_jax_reads_it(tmp_path: Path) -> None:
 def test_our_reader_finds_the_costs_again() -> None:
     program, simulation = simulated()
     space = XSpace.FromString(xplane_bytes(simulation.timeline, program.module))
-    times = measured_times(space).times
+    times = measured_times(profile_of(space, "a")).times
     for computation, graph in program.graphs.items():
         costs = program.costs[computation]
         for node, name in enumerate(graph.names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.profile.measured import measured_times
+from engine.profile.xplane import profile_of
 from engine.profile.xspace_pb2 import XPlane, XSpace
 
 
@@ -36,7 +37,7 @@ def test_tpu_operations_and_transfers() -> None:
         ops.events.add(metadata_id=3, duration_ps=50)
         transfers.events.add(metadata_id=2, duration_ps=1000 * scale)
         tpu.lines.add(name="Steps").events.add(metadata_id=1, duration_ps=10**9)
-    assert measured_times(space).times == {"fusion.3": 400, "collective-permute-start.1": 2000}
+    assert measured_times(profile_of(space, "p")).times == {"fusion.3": 400, "collective-permute-start.1": 2000}
 
 
 def test_gpu_kernels_of_one_instruction_add_up() -> None:
@@ -53,7 +54,7 @@ def test_gpu_kernels_of_one_instruction_add_up() -> None:
     stream.events.add(metadata_id=1, duration_ps=7)
     derived = gpu.lines.add(name="XLA Ops").events.add(metadata_id=1, duration_ps=999)
     derived.stats.add(metadata_id=1, str_value="fusion.3")
-    assert measured_times(space).times == {"fusion.3": 220}
+    assert measured_times(profile_of(space, "p")).times == {"fusion.3": 220}
 
 
 def test_cpu_events_are_told_apart_by_device() -> None:
@@ -66,8 +67,8 @@ def test_cpu_events_are_told_apart_by_device() -> None:
         event = line.events.add(metadata_id=1, duration_ps=duration)
         event.stats.add(metadata_id=1, str_value="dot.1")
         event.stats.add(metadata_id=2, int64_value=device)
-    assert measured_times(space).times == {"dot.1": 300}
-    assert measured_times(space).counts == {"dot.1": 2}
+    assert measured_times(profile_of(space, "p")).times == {"dot.1": 300}
+    assert measured_times(profile_of(space, "p")).counts == {"dot.1": 2}
 
 
 def test_a_profile_of_something_else() -> None:
@@ -75,4 +76,4 @@ def test_a_profile_of_something_else() -> None:
     cpu = plane(space, "/host:CPU")
     name_event(cpu, 1, "python")
     cpu.lines.add(name="python").events.add(metadata_id=1, duration_ps=5)
-    assert measured_times(space).times == {}
+    assert measured_times(profile_of(space, "p")).times == {}
