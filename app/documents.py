@@ -42,6 +42,8 @@ class Documents(QObject):
         self._adding: dict[str, ModuleFile] = {}
         self._last_key = 0
         self._changed: set[str] = set()
+        self._recovered = False
+        self._kept: tuple[object, ...] = ()
         self._facts: dict[str, Facts] = {}
         self._hashes: Mapping[str, str] = {}
         self._machine = MachineSpec()
@@ -55,11 +57,13 @@ class Documents(QObject):
         """What an entry's plan is applied to; None while that is not read."""
         return self.modules.get(entry.module) if entry is not None else None
 
-    def open(self, *paths: str) -> None:
+    def open(self, *paths: str, machine: MachineSpec | None = None) -> None:
         """Open modules under the plans that are shown first, or a saved session and the modules it is about.
 
-        Modules given beside a session are added to it.
+        Modules given beside a session are added to it. Without `machine` the chip stays that of what was open.
         """
+        entry = self._store.state.active_entry
+        self._machine = machine or (MachineSpec(entry.machine.chip) if entry is not None else MachineSpec())
         sessions = [path for path in paths if files.is_session(path)]
         modules = [path for path in paths if path not in sessions]
         if not sessions:
@@ -94,6 +98,18 @@ class Documents(QObject):
                 self._adding[str(self._last_key)] = ModuleFile(str(self._last_key), path)
                 self._start(self._adding[str(self._last_key)])
 
+    def recover(self, path: str) -> None:
+        """Open a session as one that was never saved."""
+        self.open(path)
+        self.session_path = ""
+        self._recovered = True
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether there is work that is in no file of the user's."""
+        session = self._store.state
+        return bool(session.entries) and not session.reading and _work(session) != self._kept
+
     def save(self, path: str) -> str:
         """Save the session. Returns what went wrong, empty when nothing did."""
         try:
@@ -101,6 +117,7 @@ class Documents(QObject):
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         self.session_path = path
+        self._kept = _work(self._store.state)
         self._settings.remember(str(Path(path).absolute()))
         return ""
 
@@ -128,10 +145,10 @@ class Documents(QObject):
 
     def _begin(self, session: Session, hashes: Mapping[str, str]) -> None:
         """Take `session` and read its modules."""
-        entry = self._store.state.active_entry
-        self._machine = MachineSpec(entry.machine.chip) if entry is not None else MachineSpec()
         self._hashes = hashes
         self._adding.clear()
+        self._recovered = False
+        self._kept = ()
         for key in {*self.modules, *self._reading}:
             self._forget(key)
         self._last_key = max((int(m.key) for m in session.modules if m.key.isdecimal()), default=0)
@@ -210,6 +227,7 @@ class Documents(QObject):
     def _take_in(self) -> None:
         """Show what has arrived: in the session's order, and beside what it holds already."""
         session = self._store.state
+        untouched = session.reading or not self.unsaved
         for file in session.modules:
             if file.key in self.modules and file.facts is None:
                 session = edits.informed(session, file.key, self._facts[file.key])
@@ -223,6 +241,8 @@ class Documents(QObject):
             self._store.reset(replace(session, reading=False, problem=""))
         elif session is not self._store.state:
             self._store.settle(modules=session.modules, entries=session.entries)
+        if untouched and not self._recovered:
+            self._kept = _work(self._store.state)
         if not self._store.state.reading:
             for key in [key for key in self._adding if key in self.modules]:
                 file = replace(self._adding.pop(key), facts=self._facts[key])
@@ -277,6 +297,13 @@ class Documents(QObject):
         if keys:
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
+
+
+def _work(session: Session) -> tuple[object, ...]:
+    """What would be lost with a session."""
+    modules = tuple((m.key, m.path, m.name) for m in session.modules)
+    entries = tuple((e.asked, e.key, e.name, e.recording) for e in session.entries)
+    return modules, entries, session.marks
 
 
 def first_plans(module: Module) -> Iterable[tuple[str, Plan]]:

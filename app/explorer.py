@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
@@ -23,6 +22,7 @@ from app.imports import Imports
 from app.iterations import Iterations
 from app.jobs import Jobs
 from app.matches import Matches
+from app.opening import Opening
 from app.recordings import Recordings
 from app.recovery import Recovery
 from app.runs import Runs
@@ -59,9 +59,6 @@ from views.runs.pane import RunsPane
 from views.runs.runner import Task
 from views.theme import DARK, Theme, chosen_theme, palette_of
 from views.timeline.table import TablePane
-
-SAMPLE = "mlp_fig3.hlo"
-_FILTER = "HLO (*.hlo *.txt *.pb *.hlo.pb *.mlir *.mlirbc *.gz *.lapstrake);;All files (*)"
 
 
 class Explorer(QObject):
@@ -111,6 +108,7 @@ class Explorer(QObject):
             self.store, self.job_list, self.evaluations, self.documents, self.window, self._said
         )
         self.imports: Imports = Imports(self.store, self.job_list, self.window, self._said)
+        self.opening: Opening = Opening(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
         self.window.timelines.search.line.textChanged.connect(self.graph.search_for)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
@@ -148,9 +146,11 @@ class Explorer(QObject):
     def recoverable(self) -> str:
         return str(self.recovery.last() or "")
 
-    def open(self, path: str) -> None:
-        if not self.imports.take(path):
-            self.documents.open(path)
+    def open(self, *paths: str) -> None:
+        self.opening.open(*paths)
+
+    def drop(self, paths: Sequence[str]) -> None:
+        self.opening.drop(paths)
 
     def measured(self, asked: Asked) -> Metrics | str | None:
         variant = self.evaluations.known(asked)
@@ -251,23 +251,6 @@ class Explorer(QObject):
     def quit(self) -> None:
         self.window.close()
 
-    def ask_open(self) -> None:
-        folder = str(Path(self.store.state.path).parent) if self.store.state.path else ""
-        path, _ = QFileDialog.getOpenFileName(self.window, "Open a module", folder, _FILTER)
-        if path:
-            self.open(path)
-
-    def open_sample(self) -> None:
-        self.open(str(Path(str(resources.files("app"))).parent / "samples" / SAMPLE))
-
-    def recover(self) -> None:
-        """Go on with the last session, as one that was never saved."""
-        path = self.recoverable()
-        if path:
-            self.documents.open(path)
-            self.documents.session_path = ""
-            self.recovery.discard()
-
     def ask_picture(self) -> None:
         name = f"{Path(self.store.state.path).stem}.png"
         path, _ = QFileDialog.getSaveFileName(self.window, "Save timelines", name, "Pictures (*.png *.svg)")
@@ -307,6 +290,8 @@ class Explorer(QObject):
 
     def rerun(self) -> None:
         """Compute or read the active variant again although that failed or was cancelled."""
+        if self.documents.retry(self.store.state.active_entry):
+            return
         self.recordings.retry(self.store.state.active)
         self.evaluations.retry(self.store.state.active)
 

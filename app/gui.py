@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
+from engine.session.plan import MachineSpec
 
 
-def run(path: str | None, settings: Settings | None = None) -> int:
-    """Open the explorer, on the file at `path` if one is given. Returns when the window is closed."""
+def run(paths: Sequence[str], settings: Settings | None = None, machine: MachineSpec | None = None) -> int:
+    """Open the explorer, on the files at `paths` if any are given. Returns when the window is closed."""
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("lapstrake")
     # Python's own handler would wait until the event loop ends.
@@ -21,8 +23,8 @@ def run(path: str | None, settings: Settings | None = None) -> int:
 
     explorer = Explorer(settings or Settings())
     explorer.show()
-    if path is not None:
-        explorer.documents.open(path)
+    if paths:
+        explorer.opening.open(*paths, machine=machine)
     elif not explorer.settings.guided:
         explorer.show_guide()
     # The first job should not wait for a process to start and import.

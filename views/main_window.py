@@ -14,6 +14,7 @@ from engine.session.session import Session
 from views.candidates.collectives import Collectives
 from views.inspector.inspector import Inspector
 from views.jobs.log import JobLog
+from views.modules import ModuleList
 from views.plan.plan_line import PlanLine
 from views.ports import Host, Lazy, follow
 from views.status import StatusBar
@@ -27,6 +28,9 @@ LAYOUT_VERSION = 2
 
 _NARROWEST = 48 * GRID
 """Panes at the sides do not become narrower than this: their text would fall apart."""
+
+_MOST_NAMED = 3
+"""Modules that the window's title names."""
 
 _AREAS = {
     "Collectives": Qt.DockWidgetArea.LeftDockWidgetArea,
@@ -54,9 +58,10 @@ class MainWindow(QMainWindow):
         self.inspector = Inspector(host)
         for side in (self.collectives, self.inspector):
             side.setMinimumWidth(_NARROWEST)
+        self.modules = ModuleList(host)
         self.log = JobLog(host)
         self.docks: dict[str, QDockWidget] = {}
-        self._dock("Collectives", self.collectives, Qt.DockWidgetArea.LeftDockWidgetArea)
+        self._dock("Collectives", self._left(), Qt.DockWidgetArea.LeftDockWidgetArea)
         self._dock("Inspector", self.inspector, Qt.DockWidgetArea.RightDockWidgetArea)
         self._dock("Log", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
         self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
@@ -79,6 +84,17 @@ class MainWindow(QMainWindow):
         column.addWidget(self.menus)
         column.addWidget(self.plan_line)
         return top
+
+    def _left(self) -> QWidget:
+        """What is there: the modules, where there are several, over the collectives of the active one."""
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.modules)
+        column.addWidget(self.collectives, 1)
+        left.setFocusProxy(self.collectives)
+        return left
 
     def _dock(self, title: str, pane: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(title, self)
@@ -147,7 +163,7 @@ class MainWindow(QMainWindow):
             count = self.collectives.count
             self.docks["Collectives"].setWindowTitle(f"Collectives  {count:,}" if count else "Collectives")
         if changed & {"modules"}:
-            name = PurePath(session.path).name if session.path else ""
+            name = _named(session)
             self.setWindowTitle(f"{name} — Lapstrake" if name else "Lapstrake")
             for title in ("Collectives", "Inspector"):
                 dock = self.docks.get(title)
@@ -162,8 +178,16 @@ class MainWindow(QMainWindow):
         paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
         if paths:
             event.acceptProposedAction()
-            self._host.open(paths[0])
+            self._host.drop(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._host.perform("leave")
         super().closeEvent(event)
+
+
+def _named(session: Session) -> str:
+    """What is open, in a few words."""
+    if len(session.modules) < 2:
+        return PurePath(session.path).name if session.path else ""
+    names = [session.label(module.key) for module in session.modules]
+    return " + ".join(names) if len(names) <= _MOST_NAMED else f"{names[0]} and {len(names) - 1} more modules"

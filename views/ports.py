@@ -83,7 +83,13 @@ class Host(Protocol):
         """Path of the session to go on with, after a crash or not; empty when there is none."""
         ...
 
-    def open(self, path: str) -> None: ...
+    def open(self, *paths: str) -> None:
+        """Open files in place of what is open."""
+        ...
+
+    def drop(self, paths: Sequence[str]) -> None:
+        """Take files that were dropped on the window."""
+        ...
 
     def measured(self, asked: Asked) -> Metrics | str | None:
         """What a plan on a machine comes to: its figures, why it has none, or None while that is not known."""

@@ -67,4 +67,5 @@ class StatusBar(QStatusBar):
             self.source.setText("")
         facts = session.facts
         name = PurePath(session.path).name
-        self.facts.setText(f"{name} · {facts.instructions:,} instructions" if facts is not None else name)
+        of = f" · {len(session.modules)} modules" if len(session.modules) > 1 else ""
+        self.facts.setText(f"{name} · {facts.instructions:,} instructions{of}" if facts is not None else name)

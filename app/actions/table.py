@@ -38,6 +38,10 @@ def _recorded(session: Session) -> bool:
     return entry is not None and entry.recording is not None
 
 
+def _modules(session: Session) -> bool:
+    return len(session.modules) > 1
+
+
 def _several(session: Session) -> bool:
     return len(session.entries) > 1
 
@@ -85,9 +89,42 @@ def _bookmark(number: int) -> tuple[Action, Action]:
 
 
 FILE = (
-    Action("open", "Open …", "File", lambda e: e.ask_open(), ("Ctrl+O",)),
-    Action("open-sample", "Open a sample", "File", lambda e: e.open_sample()),
-    Action("recover", "Go on with the last session", "File", lambda e: e.recover()),
+    Action("open", "Open …", "File", lambda e: e.opening.ask_open(), ("Ctrl+O",), tip="One file, or several together"),
+    Action(
+        "open-folder",
+        "Open a folder …",
+        "File",
+        lambda e: e.opening.ask_folder(),
+        tip="An XLA dump, whose modules are listed; what lapstrake capture wrote; a bundle",
+    ),
+    Action("open-sample", "Open a sample", "File", lambda e: e.opening.open_sample()),
+    Action("recover", "Go on with the last session", "File", lambda e: e.opening.recover()),
+    Action(
+        "add-module",
+        "Add a module …",
+        "File",
+        lambda e: e.opening.ask_add(),
+        ("Ctrl+Shift+A",),
+        enabled=opened,
+        tip="Beside what is open, with variants of its own: before and after a change, forward and backward",
+        separated=True,
+    ),
+    Action(
+        "name-module",
+        "Name the module …",
+        "File",
+        lambda e: e.opening.ask_name(),
+        enabled=_modules,
+        tip="What the active variant's module is called",
+    ),
+    Action(
+        "remove-module",
+        "Remove the module",
+        "File",
+        lambda e: e.opening.remove(),
+        enabled=_modules,
+        tip="The active variant's module with all its variants",
+    ),
     Action("reload", "Read again", "File", lambda e: e.documents.reload(), ("F5",), enabled=lambda s: bool(s.path)),
     Action(
         "import-costs",

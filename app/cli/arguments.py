@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     add = commands.add_parser("open", help="the explorer (the default)", epilog=_EPILOG)
-    add.add_argument("file", nargs="?", metavar="FILE")
+    add.add_argument("files", nargs="*", metavar="FILE", help="modules, to be compared in one session; or a session")
     _machine(add)
 
     add = commands.add_parser("demo", help="the explorer on a shipped sample; without a display, its report")

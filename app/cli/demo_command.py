@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> int:
     if trouble is None and not arguments.report:
         from app.gui import run as open_window  # late: a report needs no Qt
 
-        return open_window(sample())
+        return open_window([sample()])
     if trouble is not None:
         print(f"{display.advice(trouble)}\n\nThe report of {_SAMPLE} instead:\n")
     return report_command.run(parse(["report", sample()]))

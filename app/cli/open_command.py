@@ -6,6 +6,8 @@ from argparse import Namespace
 
 from app import display
 from engine.errors import UnsupportedError
+from engine.session.given import take
+from engine.session.plan import MachineSpec
 
 
 def run(arguments: Namespace) -> int:
@@ -15,4 +17,5 @@ def run(arguments: Namespace) -> int:
         raise UnsupportedError(display.advice(trouble))
     from app.gui import run as open_window  # late: nothing else on the command line needs Qt
 
-    return open_window(arguments.file)
+    costs = tuple(take(path)[0] for path in arguments.costs)
+    return open_window(arguments.files, machine=MachineSpec(arguments.chip, arguments.topology, arguments.mesh, costs))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QInputDialog
+from PySide6.QtWidgets import QComboBox, QFileDialog, QInputDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.actions.table import ACTIONS
 from app.explorer import Explorer
-from app.settings import Settings
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FILES = (
@@ -73,18 +71,6 @@ class Disorder:
             listed.view.setCurrentIndex(listed.model.index(self.random.randrange(listed.model.rowCount()), 0))
 
 
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    made = Explorer(Settings(tmp_path / "window.ini"))
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
-
-
 @pytest.mark.parametrize(
     ("seed", "seconds"), [(0, 3), *(pytest.param(n, 30, marks=pytest.mark.full) for n in range(1, 4))]
 )
@@ -98,9 +84,14 @@ def test_nothing_breaks(
     names = ["a.png", "b.svg", "c.lapstrake", "nowhere/d.png"]
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / pick(names)), ""))
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(SAMPLES / pick(FILES)), ""))
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(SAMPLES / pick(FILES))], ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(SAMPLES))
+    answers = [QMessageBox.StandardButton.Save, QMessageBox.StandardButton.Discard, QMessageBox.StandardButton.Cancel]
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: pick(answers))
     explorer.open(str(SAMPLES / FILES[0]))
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         disorder.step()  # pytest-qt fails the test for what a slot raises
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Discard)
     explorer.open(str(SAMPLES / FILES[0]))
     qtbot.waitUntil(lambda: any(e.variant for e in explorer.store.state.entries), timeout=60_000)

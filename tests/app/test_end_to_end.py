@@ -106,7 +106,7 @@ def test_a_whole_sitting(hands: Hands, tmp_path: Path, monkeypatch: pytest.Monke
     explorer, view, control = hands.explorer, hands.view, Qt.KeyboardModifier.ControlModifier
     store, line = explorer.store, explorer.window.plan_line
 
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(SAMPLE), ""))
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(SAMPLE)], ""))
     hands.key(Qt.Key.Key_O, control)
     hands.settle()
     assert [entry.error for entry in store.state.entries] == ["", "", ""]
@@ -164,7 +164,7 @@ def test_a_whole_sitting(hands: Hands, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(session), ""))
     hands.key(Qt.Key.Key_S, control)
     saved = store.state
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(session), ""))
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(session)], ""))
     hands.key(Qt.Key.Key_O, control)
     hands.settle()
     reopened = store.state

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
-from app.settings import Settings
 from engine.session import edits
 from engine.session.plan import Plan
 from views.fusion.pane import FusionPane
@@ -18,18 +14,6 @@ from views.fusion.pane import FusionPane
 SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_train_16_large.hlo"
 SITE = "force=all-reduce,forbid=all-gather;all-gather.1;all-reduce.1,chain=off,form=rolled,ring=one"
 LONG = 60_000
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    made = Explorer(Settings(tmp_path / "window.ini"))
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def show(qtbot: QtBot, explorer: Explorer, unroll: int, policy: str) -> FusionPane:

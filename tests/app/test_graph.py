@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
-from app.settings import Settings
 from engine.layout.outline import Side
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_chain_forward_4_f32.hlo"
 LONG = 60_000
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    settings = Settings(tmp_path / "window.ini")
-    settings.theme = "light"
-    made = Explorer(settings)
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def test_passes_are_stepped_through_by_keys(qtbot: QtBot, explorer: Explorer) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app import kept
 from app.explorer import Explorer, command_line
-from app.settings import Settings
 from engine.cost.costs import Origin
 from engine.session import edits
 from engine.session.given import Recording, RecordingKind, take
@@ -24,18 +21,6 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
 SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
 LONG = 60_000
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    made = Explorer(Settings(tmp_path / "window.ini"))
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def wait(qtbot: QtBot, explorer: Explorer) -> None:

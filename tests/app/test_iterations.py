@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QInputDialog
 from pytestqt.qtbot import QtBot
 
 from app import work
 from app.explorer import Explorer
-from app.settings import Settings
 from engine.control import QUIET
 from engine.hlo.reading import read_here
 from engine.session import edits
@@ -26,18 +23,6 @@ from views.timeline.iterations import iteration_span, loop_at
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "decoder_fig2_scan_4_f32.hlo"
 LONG = 60_000
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    made = Explorer(Settings(tmp_path / "window.ini"))
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def settled(explorer: Explorer) -> bool:

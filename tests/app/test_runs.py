@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from app.kept import keep
 from app.run_work import Compilation
-from app.settings import Settings
 from engine.control import Control
 from engine.cost.costs import Origin
 from engine.session.given import RecordingKind
@@ -26,18 +23,6 @@ SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
 MODULE = ROOT / "tests/data/partitioned/a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
 SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
 LONG = 60_000
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    made = Explorer(Settings(tmp_path / "window.ini"))
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def wait(qtbot: QtBot, explorer: Explorer) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QCoreApplication, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog
@@ -19,7 +17,6 @@ from app.actions.table import ACTIONS, MENUS
 from app.explorer import Explorer, command_line
 from app.jobs import Jobs
 from app.recovery import Recovery
-from app.settings import Settings
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.session import edits, files
@@ -31,20 +28,6 @@ from views.theme import DARK
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_forward_4_f32.hlo"
 LONG = 60_000
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    settings = Settings(tmp_path / "window.ini")
-    settings.theme = "light"
-    made = Explorer(settings)
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def settled(explorer: Explorer) -> bool:

@@ -64,8 +64,11 @@ class FakeHost:
     def recoverable(self) -> str:
         return ""
 
-    def open(self, path: str) -> None:
-        self.opened.append(path)
+    def open(self, *paths: str) -> None:
+        self.opened.extend(paths)
+
+    def drop(self, paths: Sequence[str]) -> None:
+        self.opened.extend(paths)
 
     def measured(self, asked: Asked) -> Metrics | str | None:
         return self.known.get(asked)
