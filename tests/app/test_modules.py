@@ -32,7 +32,8 @@ def settled(explorer: Explorer, modules: int) -> bool:
     session = explorer.store.state
     read = [module for module in session.modules if module.facts is not None]
     matched = modules < 2 or len(session.matches) > 0
-    return len(read) == modules and not any(entry.pending for entry in session.entries) and matched
+    there = not session.reading and len(read) == len(session.modules) == modules
+    return there and matched and not any(entry.pending for entry in session.entries)
 
 
 def wait(qtbot: QtBot, explorer: Explorer, modules: int) -> Session:
