@@ -39,6 +39,19 @@ KIND_NAMES: Mapping[str, Kind] = MappingProxyType(
 )
 """As budgets name the asynchronous kinds."""
 
+KIND_PLURALS: Mapping[Kind, str] = MappingProxyType(
+    {
+        Kind.PERMUTE: "permutes",
+        Kind.ALL_GATHER: "all-gathers",
+        Kind.REDUCE_SCATTER: "reduce-scatters",
+        Kind.ALL_REDUCE: "all-reduces",
+        Kind.ALL_TO_ALL: "all-to-alls",
+        Kind.COPY: "copies",
+        Kind.OTHER: "other operations",
+    }
+)
+"""As sentences name several."""
+
 _LIMIT = re.compile(r"\s*(?:([A-Za-z][\w-]*)\s*=\s*)?(\d+)\s*")
 _EXPECTED = "a budget is a number, or limits by kind such as 'permute=4,gather=1,total=5'"
 

@@ -51,6 +51,35 @@ def schedule_program(
     return Schedule(scheduler.name, budget, scheduling.orders, caps)
 
 
+@dataclass(frozen=True, eq=False)
+class Called:
+    """What a computation's nodes take by what they call; arrays over its n nodes, 0 for nodes that call nothing."""
+
+    compute: Ints
+    """Picoseconds, shape [n]."""
+    held: Ints
+    """Most in flight by kind, shape [n, kinds]."""
+    held_total: Ints
+    """Most in flight of all kinds together, shape [n]."""
+    peak: Ints
+    """Extra bytes, shape [n]."""
+
+
+def called_by(program: Program, computation: int, runs: Mapping[int, ComputationRun]) -> Called:
+    """What one computation's callees take; `runs` are theirs."""
+    graph = program.graphs[computation]
+    n = len(graph)
+    held = np.zeros((n, len(Kind)), np.int64)
+    compute, held_total, peak = (np.zeros(n, np.int64) for _ in range(3))
+    for node in callers(graph):
+        called = [runs[int(c)] for c in graph.called.of(node)]
+        compute[node] = call_makespan(program, graph, node, runs)
+        held[node] = np.max([run.held for run in called], axis=0)
+        held_total[node] = max(run.in_flight for run in called)
+        peak[node] = max(run.extra for run in called)
+    return Called(compute, held, held_total, peak)
+
+
 def problem_of(
     program: Program,
     computation: int,
@@ -60,28 +89,19 @@ def problem_of(
 ) -> Problem:
     """One computation of `program` as a problem; `runs` are those of the computations that it calls."""
     graph, costs = program.graphs[computation], program.costs[computation]
-    n = len(graph)
-    compute = costs.compute.copy()
-    held = np.zeros((n, len(Kind)), np.int64)
-    held_total, callee_peak = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for node in callers(graph):
-        called = [runs[int(c)] for c in graph.called.of(node)]
-        compute[node] += call_makespan(program, graph, node, runs)
-        held[node] = np.max([run.held for run in called], axis=0)
-        held_total[node] = max(run.in_flight for run in called)
-        callee_peak[node] = max(run.extra for run in called)
+    called = called_by(program, computation, runs)
     instructions = program.module.computations[computation].instructions
     return Problem(
         graph=graph,
-        compute=compute,
+        compute=costs.compute + called.compute,
         transfer=costs.transfer,
         kind=costs.kind,
-        held=held,
+        held=called.held,
         buffers=program.buffers[computation],
         budget=budget,
         memory_cap=memory_cap,
-        callee_peak=callee_peak,
-        held_total=held_total,
+        callee_peak=called.peak,
+        held_total=called.held_total,
         group=groups_of(instructions),
         hints=hints_of(instructions),
         loads=Loads(costs.load_start, costs.load_link, costs.load_bytes),

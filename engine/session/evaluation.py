@@ -18,8 +18,10 @@ from engine.ir.module import Module
 from engine.ir.opcodes import COLLECTIVES
 from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
+from engine.schedule.binding import held_back
 from engine.schedule.problem import Scheduler
 from engine.schedule.programs import schedule_program
+from engine.schedule.proof import proven_bound
 from engine.schedule.registry import parse_scheduler
 from engine.session.plan import BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan, plain_plan, whole_plan
 from engine.session.variant import Variant
@@ -60,6 +62,7 @@ class Evaluator:
             program, scheduler, budget, memory_cap=plan.memory_cap, control=control.part(0.5, 0.8)
         )
         simulation = simulate(program, schedule, control=control.part(0.8, 1.0))
+        runs = simulation.runs
         return Variant(
             name=name or describe(plan),
             machine=self.spec,
@@ -71,6 +74,8 @@ class Evaluator:
             timeline=simulation.timeline,
             metrics=simulation.metrics,
             notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes),
+            held=held_back(program, schedule, runs),
+            proven=proven_bound(program, schedule, runs),
         )
 
     def with_module(self, module: Module) -> Evaluator:

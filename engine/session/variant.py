@@ -9,6 +9,7 @@ from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.passes.candidate import Candidate
 from engine.passes.fusion import Fusion
+from engine.schedule.binding import Held
 from engine.schedule.problem import Schedule
 from engine.session.given import Recording
 from engine.session.plan import MachineSpec, Plan
@@ -34,11 +35,24 @@ class Variant:
     """What was inferred or assumed on the way, each one sentence."""
     recording: Recording | None = None
     """The file that its times come from; None where the plan was simulated."""
+    held: tuple[Held, ...] = ()
+    """Starts that the budget kept waiting, longest first."""
+    proven: int | None = None
+    """Picoseconds that the scheduler proved no order of these instructions can beat; None where it proved nothing."""
 
     @property
     def source(self) -> Origin:
         """Where the times came from."""
         return self.timeline.source
+
+    @property
+    def proof(self) -> str:
+        """How far the makespan is from the best order, as far as that was proven; empty where nothing was."""
+        if self.proven is None:
+            return ""
+        if self.metrics.makespan <= self.proven:
+            return "proven optimal"
+        return f"within {self.metrics.makespan / max(1, self.proven) - 1:.2%} of optimal"
 
 
 _OTHERS = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}
