@@ -16,6 +16,7 @@ from typing import Any
 from engine.chips.budget import Budget
 from engine.errors import InputError, UsageError
 from engine.session.given import GivenFile, Recording, RecordingKind
+from engine.session.lanes import Lanes
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import FIRST, Entry, Mark, ModuleFile, Session
 
@@ -92,6 +93,7 @@ def _session_json(session: Session, folder: Path) -> dict[str, Any]:
         "active": session.active,
         "base": session.base,
         "marks": [{"time": mark.time, "note": mark.note} for mark in session.marks],
+        "lanes": {"order": session.lanes.order, "pinned": session.lanes.pinned, "hidden": session.lanes.hidden},
         "variants": [_entry_json(entry, folder) for entry in session.entries],
     }
 
@@ -159,6 +161,7 @@ def _saved(content: dict[str, Any], folder: Path) -> Saved:
         active=content["active"] if content["active"] in keys else keys[-1],
         base=content["base"] if content["base"] in keys else keys[0],
         marks=marks,
+        lanes=_lanes(content.get("lanes", {})),
     )
     makespans = {item["key"]: int(item["makespan"]) for item in content["variants"] if item["makespan"] is not None}
     return Saved(session, {item["key"]: str(item["sha256"]) for item in content["modules"]}, makespans)
@@ -174,6 +177,12 @@ def _renewed(content: dict[str, Any]) -> dict[str, Any]:
 def _module(item: dict[str, Any], folder: Path) -> ModuleFile:
     path = _found(_text(item, "path"), item["beside"], folder)
     return ModuleFile(_text(item, "key"), path, name=str(item.get("name", "")))
+
+
+def _lanes(item: dict[str, Any]) -> Lanes:
+    """Absent in sessions of before lanes could be arranged."""
+    order, pinned, hidden = (tuple(map(str, item.get(name, ()))) for name in ("order", "pinned", "hidden"))
+    return Lanes(order, pinned, hidden)
 
 
 def _found(path: object, beside: object, folder: Path) -> str:

@@ -11,6 +11,7 @@ from engine.chips.budget import Budget
 from engine.hlo.dump import module_title
 from engine.session.correspondence import Correspondence
 from engine.session.given import Recording
+from engine.session.lanes import Lanes
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 
@@ -169,6 +170,7 @@ class Session:
     """Key of the entry that the others are compared with."""
     selection: Selection = field(default_factory=Selection)
     marks: tuple[Mark, ...] = ()
+    lanes: Lanes = field(default_factory=Lanes)
     reading: bool = False
     """Whether the session's modules are being read right now."""
     problem: str = ""
