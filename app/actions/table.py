@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MENUS = ("File", "Edit", "View", "Graph", "Plan", "Run", "Help")
 
 
+_LANE = "The lane under the mouse, else that of the selected slice; lanes can also be dragged by their names"
+
+
 def _view(act: Callable[[TimelineView], object]) -> Callable[[Explorer], None]:
     def run(explorer: Explorer) -> None:
         act(explorer.window.timelines.view)
@@ -233,8 +236,11 @@ VIEW = (
         opened,
         tip="Of the selected loop, or of the loop around the selection; one that is folded is unfolded first",
     ),
-    _timeline("hide-lane", "Hide the lane under the mouse", lambda v: v.hide_lane_under_mouse(), "H"),
-    _timeline("all-lanes", "Show all lanes", lambda v: v.show_all_lanes(), "Shift+H"),
+    _timeline("hide-lane", "Hide the lane under the mouse", lambda v: v.lanes.hide(), "H"),
+    _timeline("all-lanes", "Show all lanes", lambda v: v.lanes.show_all(), "Shift+H"),
+    _timeline("pin-lane", "Pin the lane, or let it go", lambda v: v.lanes.pin(), "Shift+P", tip=_LANE),
+    _timeline("lane-up", "Move the lane up", lambda v: v.lanes.move(-1), "Shift+Up", tip=_LANE),
+    _timeline("lane-down", "Move the lane down", lambda v: v.lanes.move(1), "Shift+Down", tip=_LANE),
     Action("theme", "Light or dark", "View", lambda e: e.toggle_theme(), ("Ctrl+Shift+L",), separated=True),
     Action("theme-system", "Colours of the system", "View", lambda e: e.set_theme("system")),
     Action("reset-layout", "Reset layout", "View", lambda e: e.window.reset_layout()),

@@ -35,7 +35,7 @@ from views.timeline.paint_header import SOURCES, origin_text
 _HEAD = ("", "module", "variant", "scheduler", "budget")
 _MODULE = 1
 """Column that is shown where there are several modules."""
-_TAIL = ("times from", "passes")
+_TAIL = ("best order", "times from", "passes")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Line:
     source: str
     module: str = ""
     """What its module is called, empty where there is but one."""
+    proof: str = ""
+    """How far it is from the best order, where its scheduler proved that."""
 
 
 class ComparePane(QWidget):
@@ -79,6 +81,9 @@ class ComparePane(QWidget):
             header = self.table.horizontalHeaderItem(len(_HEAD) + number)
             if header is not None:
                 header.setToolTip(column.tip)
+        proof = self.table.horizontalHeaderItem(len(_HEAD) + len(COLUMNS))
+        if proof is not None:
+            proof.setToolTip("How far from the best order of the same instructions, as proven by the scheduler exact")
         self.table.itemActivated.connect(lambda item: self._activate(item.row()))
         self.table.cellClicked.connect(lambda row, _: self._pick(row))
         self.chart = Chart(
@@ -142,7 +147,15 @@ class ComparePane(QWidget):
 
     def _gather(self, session: Session) -> tuple[Line, ...]:
         shown = [
-            Line(e.key, e.title, e.variant.plan, e.variant.metrics, origin_text(e.variant), _module(session, e))
+            Line(
+                e.key,
+                e.title,
+                e.variant.plan,
+                e.variant.metrics,
+                origin_text(e.variant),
+                _module(session, e),
+                e.variant.proof,
+            )
             for e in session.entries
             if e.variant is not None and not e.stale
         ]
@@ -190,7 +203,7 @@ class ComparePane(QWidget):
                 wins = best[number] is not None and metric.value(line.metrics) == best[number]
                 role = theme.gain if wins else theme.text
                 self._cell(row, len(_HEAD) + number, f"✓ {text}" if wins else text, role, strong=wins, right=True)
-            for number, text in enumerate((line.source, line.plan.passes or "–")):
+            for number, text in enumerate((line.proof or "–", line.source, line.plan.passes or "–")):
                 self._cell(row, len(_HEAD) + len(COLUMNS) + number, text, theme.muted)
 
     def _cell(self, row: int, column: int, text: str, role: str, *, strong: bool = False, right: bool = False) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLay
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.quantities import bytes_text, count_text, exact_time_text, time_text
 from engine.session import edits
+from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
 from views.fusion.early import early_of, tried_of
@@ -29,9 +30,12 @@ from views.inspector.facts import (
 from views.inspector.gate_bars import GateBars
 from views.ports import Host, follow
 from views.theme import GRID
+from views.timeline.budget_marks import sentence
 from views.timeline.paint_header import SOURCES
 
 _MOST_LINKS = 12
+_MOST_HELD = 4
+"""Starts that the budget kept waiting of which an alike site tells."""
 
 
 class Inspector(QScrollArea):
@@ -91,6 +95,7 @@ class Inspector(QScrollArea):
         parts = (
             _times(session, muted),
             _why(session),
+            _held_back(session),
             _early(self._host, session, instruction.id),
             _decision(variant, instruction.id, asked=self._asked == instruction.id),
             _links(variant, instruction, muted),
@@ -261,6 +266,24 @@ def _origin(instruction: HloInstructionProto, muted: str) -> str:
     return _section("Source", _table(rows, muted) if meta.op_name or place else "")
 
 
+def _proof(variant: Variant) -> str:
+    """What the scheduler proved about the best order; empty where it proved nothing."""
+    if variant.proven is None:
+        return ""
+    return f"no faster than {time_text(variant.proven)}, proven by {variant.schedule.scheduler}: {variant.proof}"
+
+
+def _held_back(session: Session) -> str:
+    """What the budget did to the selected instruction, in the active variant."""
+    entry = session.active_entry
+    if entry is None or entry.variant is None:
+        return ""
+    ids = set(shown_in(session, entry.key))
+    found = [sentence(entry.variant, held) for held in entry.variant.held if held.instruction in ids][:_MOST_HELD]
+    body = "".join(f"<p style='margin:0 0 4px 0'>{escape(what)}: {escape(why)}.</p>" for what, why in found)
+    return _section(f"Budget, in {entry.key}", body)
+
+
 def _about_variant(session: Session) -> str:
     entry = session.active_entry
     if entry is None or entry.variant is None:
@@ -272,6 +295,7 @@ def _about_variant(session: Session) -> str:
     rows = [
         ("makespan", exact_time_text(metrics.makespan)),
         ("lower bound", time_text(metrics.lower_bound)),
+        ("best order", _proof(variant)),
         ("compute", time_text(metrics.compute)),
         ("communication", time_text(metrics.comm)),
         ("exposed", time_text(metrics.exposed)),

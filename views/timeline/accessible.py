@@ -13,13 +13,14 @@ def description_of(session: Session) -> str:
     """The stack in words: one sentence a variant, then the selection."""
     if not session.entries:
         return "No module is open."
-    sentences = [_variant(session, key) for key in (entry.key for entry in session.entries)]
+    sentences = [describe_variant(session, entry.key) for entry in session.entries]
     if session.selection:
         sentences.append(_selection(session))
     return " ".join(sentences)
 
 
-def _variant(session: Session, key: str) -> str:
+def describe_variant(session: Session, key: str) -> str:
+    """One variant in a sentence."""
     entry = session.entry(key)
     assert entry is not None
     active = ", active" if key == session.active else ""

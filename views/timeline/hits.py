@@ -12,19 +12,19 @@ from views.timeline.axis import Window
 from views.timeline.bands import bands_of
 from views.timeline.overlay import Hit
 from views.timeline.scene import AXIS, GUTTER, rows_of
-from views.timeline.stack import FRAME, HEADER, Row, RowKind, Stack
+from views.timeline.stack import FRAME, Row, RowKind, Stack
 
 
 def row_at(stack: Stack, scroll: int, y: float) -> tuple[Row, bool] | None:
     """The row at a height of the widget, and whether it is a header (which may stick)."""
     if y < AXIS:
         return None
-    row = stack.at(y - AXIS + scroll)
-    number = row.entry if row is not None else -1
-    if number >= 0 and y < AXIS + HEADER:
-        top, bottom = stack.span_of(number)
-        if top < scroll and bottom - scroll >= HEADER:
-            return stack.of(number)[0], True
+    at = y - AXIS + scroll
+    row = stack.at(at)
+    if row is not None and row.entry >= 0:
+        # What stays under the axis lies over what scrolls beneath it.
+        placed = sorted(stack.placed(row.entry, scroll), key=lambda r: r.kind != RowKind.HEADER and not r.pinned)
+        row = next((r for r in placed if r.top <= at < r.bottom), row)
     return None if row is None else (row, row.kind == RowKind.HEADER)
 
 

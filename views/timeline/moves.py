@@ -80,10 +80,12 @@ class Moves:
         start = int(variant.timeline.start[hit.row])
         self._view.range.reveal(start, start + int(variant.timeline.duration[hit.row]))
         lane = int(variant.timeline.lane[hit.row])
-        row = next((r for r in self._view.stack.of(hit.entry) if r.lane == lane), None)
         bar = self._view.verticalScrollBar()
-        if row is not None and not bar.value() + HEADER <= row.top <= bar.value() + bar.pageStep() - row.height:
-            bar.setValue(row.top - HEADER - bar.pageStep() // 3)
+        rows = self._view.stack.placed(hit.entry, bar.value())
+        row = next((r for r in rows if r.lane == lane), None)
+        kept = HEADER + sum(r.height for r in rows if r.pinned and (row is None or not row.pinned))
+        if row is not None and not bar.value() + kept <= row.top <= bar.value() + bar.pageStep() - row.height:
+            bar.setValue(row.top - kept - bar.pageStep() // 3)
 
     def step_slice(self, step: int) -> None:
         """Select the next or previous slice of the lane."""

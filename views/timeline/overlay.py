@@ -51,6 +51,10 @@ class Overlay:
     critical: Sequence[tuple[int, Ints]] = ()
     """Entry number and rows of its critical path."""
     card: Sequence[str] = ()
+    drop: float | None = None
+    """Height at which a lane that is carried would come to lie."""
+    lit: Sequence[Hit] = ()
+    """Slices that what is under the mouse is about."""
 
 
 def paint_overlay(painter: QPainter, scene: Scene, over: Overlay) -> None:
@@ -60,6 +64,8 @@ def paint_overlay(painter: QPainter, scene: Scene, over: Overlay) -> None:
     _paint_selection(painter, scene)
     if over.hover is not None:
         _paint_hover(painter, scene, over.hover)
+    for hit in over.lit:
+        _paint_lit(painter, scene, hit, scene.theme.budget)
     if over.anchor is not None:
         _paint_arrows(painter, scene, over)
     if over.cursor is not None:
@@ -69,6 +75,8 @@ def paint_overlay(painter: QPainter, scene: Scene, over: Overlay) -> None:
     if over.measured is not None:
         _paint_measured(painter, scene, over.measured)
     painter.setClipping(False)
+    if over.drop is not None:
+        painter.fillRect(QRectF(0, over.drop - 1, scene.width, 2), colour(scene.theme.focus))
     if over.found is not None:
         _paint_found(painter, scene, over.found)
     if over.cursor is not None:
@@ -86,7 +94,7 @@ def slice_rect(scene: Scene, hit: Hit) -> QRectF | None:
         return None
     timeline = variant.timeline
     lane = int(timeline.lane[hit.row])
-    place = next((r for r in scene.stack.of(hit.entry) if r.lane == lane), None)
+    place = next((r for r in scene.rows(hit.entry) if r.lane == lane), None)
     if place is None:
         return None
     return _rect(scene, variant, hit.row, place)
@@ -115,7 +123,7 @@ def _paint_selection(painter: QPainter, scene: Scene) -> None:
         rows = rows_of(timeline, shown_in(scene.session, entry.key))
         start = timeline.start[rows]
         rows = rows[(start + timeline.duration[rows] >= window.start) & (start <= window.stop)]
-        for place in scene.stack.of(number):
+        for place in scene.rows(number):
             of_lane = rows[timeline.lane[rows] == place.lane]
             if place.lane >= 0 and len(of_lane):
                 _paint_selected(painter, scene, entry.variant, of_lane, place)
@@ -153,12 +161,16 @@ def _paint_hover(painter: QPainter, scene: Scene, hit: Hit) -> None:
     painter.setPen(QPen(colour(scene.theme.text), 1))
     painter.drawRect(rect)
     for row in lit_by(scene, hit):
-        other = slice_rect(scene, Hit(hit.entry, row))
-        if other is not None:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(colour(scene.theme.exposed.fill, 90))
-            painter.drawRect(other.adjusted(-2, -2, 2, 2))
-            outline(painter, scene, other, 2)
+        _paint_lit(painter, scene, Hit(hit.entry, row), scene.theme.exposed.fill)
+
+
+def _paint_lit(painter: QPainter, scene: Scene, hit: Hit, fill: str) -> None:
+    rect = slice_rect(scene, hit)
+    if rect is not None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour(fill, 90))
+        painter.drawRect(rect.adjusted(-2, -2, 2, 2))
+        outline(painter, scene, rect, 2)
 
 
 def lit_by(scene: Scene, hit: Hit) -> Iterable[int]:
@@ -224,7 +236,7 @@ def _paint_critical(painter: QPainter, scene: Scene, entry: int, rows: Ints) -> 
     ]
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(colour(scene.theme.critical))
-    for place in scene.stack.of(entry):
+    for place in scene.rows(entry):
         if place.lane < 0:
             continue
         of_lane = shown[timeline.lane[shown] == place.lane]

@@ -11,6 +11,7 @@ from engine.quantities import bytes_text, time_text
 from engine.session.matching import match_of
 from engine.timeline.timeline import Curve
 from views.theme import GRID, colour
+from views.timeline.budget_marks import paint_budget_marks
 from views.timeline.delta import lead_of
 from views.timeline.scene import Scene
 from views.timeline.stack import Row, RowKind
@@ -28,6 +29,8 @@ def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
     fill = scene.theme.in_flight if flight else scene.theme.memory.fill
     top = max(curve.peak, limit if limit is not None and limit <= 4 * max(1, curve.peak) else 0, 1)
     _paint_curve(painter, scene, row, curve, top, fill, limit)
+    if flight:
+        paint_budget_marks(painter, scene, row)
     if limit is not None:
         _paint_limit(painter, scene, row, limit, top, f"budget {limit}" if flight else f"cap {bytes_text(limit)}")
 

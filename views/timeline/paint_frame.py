@@ -6,17 +6,20 @@ reports twenty times a second must not have a million slices looked through for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
 from engine.quantities import bytes_text
+from views.icons import pixmap
 from views.theme import GRID, colour
 from views.timeline.axis import tick_text, ticks
 from views.timeline.paint_counters import paint_counter, paint_delta
 from views.timeline.paint_header import paint_header
 from views.timeline.paint_lanes import paint_lane
 from views.timeline.scene import AXIS, GUTTER, Scene
-from views.timeline.stack import FRAME, HEADER, Row, RowKind
+from views.timeline.stack import FRAME, GAP, Row, RowKind
 
 TICKS_APART = 28 * GRID
 
@@ -25,14 +28,22 @@ def paint_frame(painter: QPainter, scene: Scene) -> None:
     """Lanes, counters and the names beside them."""
     painter.fillRect(0, 0, scene.width, scene.height, colour(scene.theme.base))
     _paint_grid(painter, scene)
-    visible = visible_rows(scene)
+    _paint_rows(painter, scene, [row for row in visible_rows(scene) if not row.pinned])
+    pinned = [row for row in visible_rows(scene) if row.pinned]
+    for row in pinned:
+        # Other lanes scroll away beneath it.
+        painter.fillRect(QRectF(0, scene.y(row.top), scene.width, row.height + GAP), colour(scene.theme.base))
+    _paint_rows(painter, scene, pinned)
+    painter.setClipping(False)
+
+
+def _paint_rows(painter: QPainter, scene: Scene, rows: Sequence[Row]) -> None:
     painter.setClipRect(scene.lanes)
-    for row in visible:
+    for row in rows:
         _paint_row(painter, scene, row)
     painter.setClipRect(0, AXIS, scene.width, scene.height - AXIS)
-    for row in visible:
+    for row in rows:
         _paint_gutter(painter, scene, row)
-    painter.setClipping(False)
 
 
 def paint_headings(painter: QPainter, scene: Scene) -> None:
@@ -48,7 +59,10 @@ def paint_headings(painter: QPainter, scene: Scene) -> None:
 
 
 def visible_rows(scene: Scene) -> list[Row]:
-    return [r for r in scene.stack.rows if r.bottom > scene.scroll and r.top < scene.scroll + scene.height]
+    """Rows of which something is seen, where it is seen; the delta row last."""
+    rows = [row for number in range(len(scene.session.entries)) for row in scene.rows(number)]
+    rows += scene.stack.of(-1)
+    return [r for r in rows if r.bottom > scene.scroll and r.top < scene.scroll + scene.height]
 
 
 def _paint_row(painter: QPainter, scene: Scene, row: Row) -> None:
@@ -98,6 +112,9 @@ def _paint_gutter(painter: QPainter, scene: Scene, row: Row) -> None:
     left, right = _gutter_text(scene, row)
     painter.setFont(scene.small)
     painter.setPen(colour(theme.muted))
+    if row.pinned:
+        ratio = painter.device().devicePixelRatio()
+        painter.drawPixmap(int(0.5 * GRID), int(top + (height - 12) / 2), pixmap("pin", theme.muted, 12, ratio))
     place = QRectF(4 * GRID, top, GUTTER - 6 * GRID, height)
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, left)
     painter.setPen(colour(theme.text))
@@ -122,10 +139,8 @@ def _gutter_text(scene: Scene, row: Row) -> tuple[str, str]:
 def _paint_sticky(painter: QPainter, scene: Scene, number: int) -> None:
     """An entry's header stays under the axis while any of the entry is in view."""
     top, bottom = scene.stack.span_of(number)
-    if bottom <= scene.scroll or top >= scene.scroll + scene.height:
-        return
-    at = max(scene.y(top), min(float(AXIS), scene.y(bottom) - HEADER))
-    paint_header(painter, scene, number, at)
+    if bottom > scene.scroll and top < scene.scroll + scene.height:
+        paint_header(painter, scene, number, scene.y(scene.rows(number)[0].top))
 
 
 def _paint_grid(painter: QPainter, scene: Scene) -> None:

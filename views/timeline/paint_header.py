@@ -150,7 +150,7 @@ def state_text(scene: Scene, entry: Entry) -> str:
         return "⟳ waiting" if entry.variant is None else "⟳ out of date"
     if entry.variant is None:
         return ""
-    source = origin_text(entry.variant)
+    source = " · ".join(filter(None, (origin_text(entry.variant), entry.variant.proof)))
     if entry.check is None:
         return source
     if entry.check.failed:

@@ -18,7 +18,7 @@ from engine.timeline.timeline import Timeline
 from views.theme import GRID, Theme
 from views.timeline.axis import Window
 from views.timeline.rectangles import Rectangles
-from views.timeline.stack import Stack
+from views.timeline.stack import Row, Stack
 
 GUTTER = 33 * GRID
 """Width of the column with the lanes' names."""
@@ -58,6 +58,10 @@ class Scene:
     def y(self, top: float) -> float:
         """A height of the content as a height of the widget."""
         return top - self.scroll + AXIS
+
+    def rows(self, number: int) -> tuple[Row, ...]:
+        """Rows of an entry where they are seen."""
+        return self.stack.placed(number, self.scroll)
 
     def entry(self, number: int) -> Entry:
         return self.session.entries[number]

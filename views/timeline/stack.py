@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from engine.session.lanes import Lanes
 from engine.session.session import Entry
 from engine.timeline.timeline import LaneKind, Timeline
 from views.theme import GRID
@@ -20,6 +21,7 @@ IDLE = 4 * GRID
 GAP = GRID
 MESSAGE = 12 * GRID
 DELTA = 12 * GRID
+_AS_THEY_COME = Lanes()
 DEEPEST = 3
 """Frames nested deeper than this share the innermost strip."""
 
@@ -50,6 +52,8 @@ class Row:
     label: str = ""
     frames: int = 0
     """Strips for loop frames at the top of the row."""
+    pinned: bool = False
+    """Whether it stays under its entry's header."""
 
     @property
     def bottom(self) -> int:
@@ -70,19 +74,30 @@ class Stack:
     def of(self, entry: int) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.entry == entry)
 
+    def placed(self, entry: int, scroll: int) -> tuple[Row, ...]:
+        """The rows of an entry where they are seen when the content is scrolled: its header and what is pinned under it
+        stay at the top for as long as there is room for them in the entry."""
+        rows = self.of(entry)
+        held = [row for row in rows if row.kind == RowKind.HEADER or row.pinned]
+        top, bottom = rows[0].top, rows[-1].bottom
+        shift = max(0, min(scroll - top, bottom - top - (held[-1].bottom - top)))
+        if not shift:
+            return rows
+        return tuple(replace(row, top=row.top + shift) if row in held else row for row in rows)
+
     def span_of(self, entry: int) -> tuple[int, int]:
         """Top and bottom of an entry."""
         rows = self.of(entry)
         return rows[0].top, rows[-1].bottom
 
 
-def stack_of(entries: Sequence[Entry], *, delta: str = "", hidden: frozenset[str] = frozenset()) -> Stack:
-    """Rows for `entries` from the top; with `delta`, a last row with that label. Lanes named in `hidden` fold."""
+def stack_of(entries: Sequence[Entry], *, delta: str = "", lanes: Lanes = _AS_THEY_COME) -> Stack:
+    """Rows for `entries` from the top, in the arrangement `lanes`; with `delta`, a last row with that label."""
     rows: list[Row] = []
     top = 0
     for number, entry in enumerate(entries):
-        for kind, height, lane, label, frames in _parts(entry, hidden):
-            rows.append(Row(kind, number, top, height, lane, label, frames))
+        for kind, height, lane, label, frames in _parts(entry, lanes):
+            rows.append(Row(kind, number, top, height, lane, label, frames, label in lanes.pinned))
             top += height + (0 if kind == RowKind.HEADER else GAP)
         top += GAP
     if delta:
@@ -94,7 +109,7 @@ def stack_of(entries: Sequence[Entry], *, delta: str = "", hidden: frozenset[str
 _Part = tuple[RowKind, int, int, str, int]
 
 
-def _parts(entry: Entry, hidden: frozenset[str]) -> Iterator[_Part]:
+def _parts(entry: Entry, lanes: Lanes) -> Iterator[_Part]:
     yield RowKind.HEADER, HEADER, -1, "", 0
     if entry.collapsed:
         return
@@ -106,22 +121,28 @@ def _parts(entry: Entry, hidden: frozenset[str]) -> Iterator[_Part]:
     if not len(timeline):
         yield RowKind.MESSAGE, MESSAGE, -1, "", 0
         return
-    yield from _lanes(timeline, hidden)
+    parts, idle = _lanes(timeline)
     if len(timeline.in_flight.time) and timeline.in_flight.peak > 0:
-        yield RowKind.IN_FLIGHT, COUNTER, -1, "in flight", 0
+        parts.append((RowKind.IN_FLIGHT, COUNTER, -1, "in flight", 0))
     if len(timeline.memory.time):
-        yield RowKind.MEMORY, COUNTER, -1, "memory", 0
+        parts.append((RowKind.MEMORY, COUNTER, -1, "memory", 0))
+    idle += [part[3] for part in parts if part[3] in lanes.hidden]
+    parts = [part for part in parts if part[3] not in lanes.hidden]
+    yield from (parts[at] for at in lanes.arranged([part[3] for part in parts]))
+    if idle:
+        yield RowKind.IDLE, IDLE, -1, ", ".join(idle), 0
 
 
-def _lanes(timeline: Timeline, hidden: frozenset[str]) -> Iterator[_Part]:
+def _lanes(timeline: Timeline) -> tuple[list[_Part], list[str]]:
+    """Rows of the lanes with something on them, and the names of the others."""
+    parts: list[_Part] = []
     idle: list[str] = []
     for number, (lane, bands) in enumerate(zip(timeline.lanes, bands_of(timeline), strict=True)):
         compute = lane.kind == LaneKind.COMPUTE
-        if lane.name in hidden or not (len(bands.slices) or bands.frames):
+        if not (len(bands.slices) or bands.frames):
             idle.append(lane.name)
             continue
         frames = min(DEEPEST, len(bands.frames)) if compute else 0
         height = (COMPUTE if compute else TRANSFER) + frames * FRAME
-        yield RowKind.COMPUTE if compute else RowKind.TRANSFER, height, number, lane.name, frames
-    if idle:
-        yield RowKind.IDLE, IDLE, -1, ", ".join(idle), 0
+        parts.append((RowKind.COMPUTE if compute else RowKind.TRANSFER, height, number, lane.name, frames))
+    return parts, idle

@@ -7,6 +7,7 @@ from dataclasses import replace
 from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import (
     QAccessible,
+    QContextMenuEvent,
     QFontMetrics,
     QKeyEvent,
     QMouseEvent,
@@ -22,10 +23,14 @@ from engine.ir.graph import Ints
 from engine.session import edits
 from engine.session.session import Session
 from engine.timeline.timeline import Category
+from views import accessible
+from views.accessible import Thing
 from views.ports import Host, follow, running
 from views.theme import GRID, axis_font, motion_allowed, text_font
 from views.timeline.accessible import description_of
+from views.timeline.arranging import Arranging
 from views.timeline.axis import TimeRange, Window
+from views.timeline.budget_marks import Marked, budget_marks, card_of_mark, lit_by_mark, mark_at
 from views.timeline.cards import card_of
 from views.timeline.critical import critical_rows
 from views.timeline.glide import MILLISECONDS, Glide, worthwhile
@@ -38,6 +43,7 @@ from views.timeline.rectangles import Rectangles
 from views.timeline.scene import AXIS, GUTTER, Positions, Scene
 from views.timeline.search import Found
 from views.timeline.stack import HEADER, Row, Stack, stack_of
+from views.timeline.things import things_of
 
 _DRAG = 4
 """Pixels a press may move and still be a click."""
@@ -66,7 +72,8 @@ class TimelineView(QAbstractScrollArea):
         self.moves = Moves(self)
         self._arrows = True
         self._critical = False
-        self._hidden: frozenset[str] = frozenset()
+        self.lanes = Arranging(self, host.store)
+        self._things: tuple[Thing, ...] | None = None
         self._press: QPointF | None = None
         self._panning: int | None = None
         self._gliding: dict[str, Glide] = {}
@@ -87,6 +94,7 @@ class TimelineView(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.verticalScrollBar().valueChanged.connect(self.redraw)
         self.setAccessibleName("Timelines")
+        accessible.install()
         time_range.changed.connect(self.redraw)
         follow(self, host.store, self._session_changed)
         stop = host.watch_jobs(self._jobs_changed)
@@ -138,6 +146,9 @@ class TimelineView(QAbstractScrollArea):
     def redraw(self) -> None:
         """Throw the frame away; the next paint event makes a new one."""
         self._frame = None
+        if self._things is not None:
+            self._things = None
+            accessible.tell_changed(self)
         self.viewport().update()
 
     def _jobs_changed(self) -> None:
@@ -154,7 +165,7 @@ class TimelineView(QAbstractScrollArea):
         }
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"entries", "active", "base"}:
+        if changed & {"entries", "active", "base", "lanes"}:
             self._restack(session)
         if changed & {"selection", "entries", "active", "matches"}:
             self.anchor = anchor_of(session, self.anchor)
@@ -164,7 +175,7 @@ class TimelineView(QAbstractScrollArea):
 
     def _restack(self, session: Session) -> None:
         delta = f"Δ {session.active}−{session.base}" if self._has_delta(session) else ""
-        self.stack = stack_of(session.entries, delta=delta, hidden=self._hidden)
+        self.stack = stack_of(session.entries, delta=delta, lanes=session.lanes)
         ends = [e.variant.timeline.makespan for e in session.entries if e.variant is not None]
         self.range.set_limit(max(ends, default=1_000_000))
         self._start_glide(session)
@@ -273,8 +284,12 @@ class TimelineView(QAbstractScrollArea):
 
     # Mouse
 
-    def _row_at(self, y: float) -> tuple[Row, bool] | None:
+    def row_at(self, y: float) -> tuple[Row, bool] | None:
         return row_at(self.stack, self.verticalScrollBar().value(), y)
+
+    def mark_at(self, position: QPointF) -> Marked | None:
+        """The mark of a reached budget under a point of the widget."""
+        return mark_at(self.session, self.stack, self.verticalScrollBar().value(), self.window_of(), position)
 
     def hit_at(self, position: QPointF) -> Hit | None:
         """The slice, gap or frame under a point of the widget."""
@@ -287,6 +302,10 @@ class TimelineView(QAbstractScrollArea):
                 self._panning - (self.window_of().time_at(position.x()) - self.range.start), self.range.span
             )
             return
+        if self.lanes.carries:
+            self._over = replace(self._over, drop=self.lanes.drop_line(position))
+            self.viewport().update()
+            return
         if self._press is not None and abs(position.x() - self._press.x()) > _DRAG:
             window = self.window_of()
             ends = sorted(max(0, window.time_at(x)) for x in (self._press.x(), position.x()))
@@ -297,19 +316,28 @@ class TimelineView(QAbstractScrollArea):
         hit = self.hit_at(position) if self._press is None else None
         inside = position.x() >= GUTTER and position.y() >= 0
         card = card_of(self.session, hit, self.window_of().time_at(position.x())) if hit is not None else ()
-        self._over = replace(
-            self._over, hover=hit, cursor=position.x() if inside else None, mouse=position, card=tuple(card)
-        )
+        marked = self.mark_at(position) if self._press is None else None
+        if marked is not None:
+            card = card_of_mark(self.session, marked)
+        lit = tuple(lit_by_mark(self.session, marked)) if marked is not None else ()
+        cursor = position.x() if inside else None
+        self._over = replace(self._over, hover=hit, cursor=cursor, mouse=position, card=tuple(card), lit=lit)
         self.hovered.emit(card[0] if card else "")
-        found = self._row_at(position.y())
+        found = self.row_at(position.y())
         header = found is not None and found[1]
-        self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if header else Qt.CursorShape.ArrowCursor)
+        self.viewport().setCursor(self._cursor_over(position, header=header or marked is not None))
         self.viewport().update()
+
+    def _cursor_over(self, position: QPointF, *, header: bool) -> Qt.CursorShape:
+        if header:
+            return Qt.CursorShape.PointingHandCursor
+        named = position.x() < GUTTER and self.lanes.lane_at(position) is not None
+        return Qt.CursorShape.OpenHandCursor if named else Qt.CursorShape.ArrowCursor
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The mouse leaves the viewport, which Qt does not pass on as leaving the scroll area."""
         if event.type() == QEvent.Type.Leave and watched is self.viewport():
-            self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=())
+            self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=(), lit=())
             self.hovered.emit("")
             self.viewport().update()
         return super().eventFilter(watched, event)
@@ -324,9 +352,11 @@ class TimelineView(QAbstractScrollArea):
             return
         if event.button() != Qt.MouseButton.LeftButton:
             return
-        found = self._row_at(position.y())
+        found = self.row_at(position.y())
         if found is not None and found[1]:
             self._press_header(found[0].entry, position)
+        elif self.lanes.press(position):
+            self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
         elif position.x() >= GUTTER:
             self._press = position
 
@@ -337,12 +367,17 @@ class TimelineView(QAbstractScrollArea):
         elif position.x() > self.viewport().width() - PIN:
             store.become(f"Compare with {key}", edits.based(self.session, key))
         else:
-            store.become(f"Activate {key}", edits.activated(self.session, key))
+            self._activate(key)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self._panning is not None:
             self._panning = None
             self.viewport().setCursor(Qt.CursorShape.ArrowCursor)
+            return
+        if self.lanes.carries:
+            self.lanes.release(event.position())
+            self._over = replace(self._over, drop=None)
+            self._hover(event.position())
             return
         press, self._press = self._press, None
         if press is None or event.button() != Qt.MouseButton.LeftButton:
@@ -350,11 +385,23 @@ class TimelineView(QAbstractScrollArea):
         if abs(event.position().x() - press.x()) <= _DRAG:
             self.set_measure(None)
             add = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-            self.select(self.hit_at(event.position()), add=add)
+            self.select(self._what_is_meant(event.position()), add=add)
         self._hover(event.position())
 
+    def _what_is_meant(self, position: QPointF) -> Hit | None:
+        """The slice under a point, or the transfer that the mark under it is about."""
+        marked = self.mark_at(position)
+        variant = self.session.entries[marked.entry].variant if marked is not None else None
+        if marked is None or variant is None:
+            return self.hit_at(position)
+        return Hit(marked.entry, int(budget_marks(variant).row[marked.number]))
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.lanes.open_menu(self.viewport().mapFrom(self, event.pos()))
+        event.accept()
+
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        found = self._row_at(event.position().y())
+        found = self.row_at(event.position().y())
         if found is not None and found[1]:
             self._press_header(found[0].entry, event.position())
             return
@@ -408,6 +455,7 @@ class TimelineView(QAbstractScrollArea):
         self._host.store.become(f"Activate {entry.key}", state)
         self.anchor = hit if self.session.selection else None
         self.viewport().update()
+        accessible.tell_focus(self)
 
     def toggle_arrows(self) -> None:
         self._arrows = not self._arrows
@@ -430,15 +478,19 @@ class TimelineView(QAbstractScrollArea):
         self._over = replace(self._over, found=found.times if found is not None and len(found.rows) else None)
         self.viewport().update()
 
-    def hide_lane_under_mouse(self) -> None:
-        """Fold the lane under the mouse into the idle line, in every variant."""
-        found = self._row_at(self._over.mouse.y()) if self._over.mouse is not None else None
-        if found is not None and found[0].lane >= 0:
-            self._hidden = self._hidden | {found[0].label}
-            self._restack(self.session)
-            self.redraw()
+    # For the platform's accessibility interface: see views.accessible
 
-    def show_all_lanes(self) -> None:
-        self._hidden = frozenset()
-        self._restack(self.session)
-        self.redraw()
+    def things(self) -> tuple[Thing, ...]:
+        if self._things is None:
+            self._things = things_of(self.scene(), self.select, self._go_to, self._activate)
+        return self._things
+
+    def surface(self) -> QWidget:
+        return self.viewport()
+
+    def _go_to(self, hit: Hit) -> None:
+        self.select(hit)
+        self.moves.zoom_to(hit)
+
+    def _activate(self, key: str) -> None:
+        self._host.store.become(f"Activate {key}", edits.activated(self.session, key))

@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from engine.session import edits
+from engine.session.lanes import Lanes
 from engine.session.plan import AS_LOADED
 from engine.timeline.timeline import Category
 from tests.views.fake_host import FakeHost, host_of
@@ -177,7 +178,7 @@ def test_measuring_the_selection(view: TimelineView) -> None:
 def test_idle_lanes_fold_into_one_line(view: TimelineView, host: FakeHost) -> None:
     kinds = [row.kind for row in stack_of(host.store.state.entries).of(0)]
     assert kinds.count(RowKind.IDLE) == 1
-    hidden = stack_of(host.store.state.entries, hidden=frozenset({"ICI x+"})).of(0)
+    hidden = stack_of(host.store.state.entries, lanes=Lanes(hidden=("ICI x+",))).of(0)
     assert "ICI x+" in next(row.label for row in hidden if row.kind == RowKind.IDLE)
 
 
