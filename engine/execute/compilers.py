@@ -117,7 +117,7 @@ def _context() -> Any:
 def _devices(target: Target) -> list[Any]:
     """Devices by chip number, the target's first dimension fastest."""
     try:
-        found = _described(target).devices
+        found = topology_of(target).devices
     except (RuntimeError, ValueError, NotImplementedError) as error:
         raise UnsupportedError(f"the compiler has no devices {target}: {_first_line(error)}") from None
     if len(found) != target.devices:
@@ -127,7 +127,8 @@ def _devices(target: Target) -> list[Any]:
     return list(found)
 
 
-def _described(target: Target) -> Any:
+def topology_of(target: Target) -> Any:
+    """jax's description of the devices that `target` names, for `jax.jit` to lower for."""
     if target.platform == "cuda":
         config = import_module("engine.execute.gpu_targets").CONFIGURATIONS[target.generation]
         return topologies.get_topology_desc(platform="cuda", target_config=config, topology=target.size)
