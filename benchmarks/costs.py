@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.costs [CHIP=FILE.hlo …]`` prints, for every module, how far the model's prices of fusions are
 from `estimated_cycles` in the module's text. The constants were fitted on TPU v4; the other chips check
-them. Without arguments the modules in ``tests/data`` and ``benchmarks/data`` are taken. More of them are made without
+them. Without arguments the modules in ``tests/data/tpu-compiler`` and ``benchmarks/data`` are taken. More of them are made without
 a TPU: ``jax.experimental.topologies.get_topology_desc("tpu", "v5e:4x4")``, compile, ``compiled.as_text()``.
 """
 
@@ -73,12 +73,18 @@ def modules(arguments: Iterable[str]) -> Iterable[tuple[str, Path]]:
         yield chip, Path(path)
     if given:
         return
-    for folder in (ROOT / "tests/data", ROOT / "benchmarks/data"):
-        for file in sorted(folder.glob("**/*.hlo*")):
-            words = file.name.replace("_", "-").split("-")
+    for folder in (ROOT / "tests/data/tpu-compiler", ROOT / "benchmarks/data"):
+        for file in sorted(folder.glob("*.hlo*")):
+            words = file.name.replace("_", "-").replace(".", "-").split("-")
             named = next((c for c in chips() if c.removeprefix("tpu-") in words), None)
             if named is not None and file.suffix in (".hlo", ".gz"):
                 yield named, file
+
+
+def read_module(path: Path) -> Module:
+    """HLO text, gzipped or not."""
+    data = path.read_bytes()
+    return read_here(gzip.decompress(data) if path.suffix == ".gz" else data, str(path))
 
 
 def main(arguments: list[str]) -> int:
@@ -91,9 +97,7 @@ def main(arguments: list[str]) -> int:
     for name, path in modules(given):
         if name not in chips() or not path.is_file():
             parser.error(f"CHIP=FILE was expected, a chip that ships and a file, but '{name}={path}' came")
-        data = path.read_bytes()
-        module = read_here(gzip.decompress(data) if path.suffix == ".gz" else data, str(path))
-        for priced in compare(module, load_chip(name)):
+        for priced in compare(read_module(path), load_chip(name)):
             over = [g is not None and e > g for e, g in zip(priced.errors, GOALS[priced.sort], strict=True)]
             missed += any(over) and len(priced.theirs) >= 20
             shown = " ".join(f"{e:6.1%}{'*' if o else ' '}" for e, o in zip(priced.errors, over, strict=True))

@@ -87,16 +87,18 @@ class Units:
     """Units that tiles of the output are dealt to in waves; 1 where the whole chip works on one tile."""
     matmul_efficiency: float
     """Of the peak, at shapes that are large multiples of the tile."""
-    loop: float
-    """Elements per second that an instruction's loop passes at most."""
+    narrow: float
+    """Elements per second of less than 32 bits that are unpacked and packed again."""
     ports: float
-    """Elements per second that are loaded or stored at most."""
+    """Elements per second of 32 bits that pass the vector units, loaded or stored."""
     vector: float
     """Element-wise operations per second."""
     transcendental: float
     """Exponentials, logarithms, … per second."""
     hbm_efficiency: float
-    """Of `Chip.hbm_bandwidth`."""
+    """Of `Chip.hbm_bandwidth`, for all that is read and written."""
+    operand_efficiency: float
+    """Of `Chip.hbm_bandwidth`, for what a matmul takes in."""
     onchip_bandwidth: float
     """Bytes per second of the on-chip memory that compilers place arrays in."""
     overlap: float

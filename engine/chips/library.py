@@ -129,18 +129,19 @@ def _domain(table: Figures) -> DomainLinks:
 
 def _units(table: Figures, share: int) -> Units:
     rows, columns, depth = table.integers("tile", 3)
-    launch = table.number("launch_nanoseconds")
+    launch, efficiency = table.number("launch_nanoseconds"), table.positive("hbm_efficiency")
     found = Units(
         clock=table.positive("clock_megahertz") * 1e6,
         tile=(rows, columns, depth),
         fill=table.whole("fill_rows", 0, least=0),
         parallel=table.whole("parallel", 1),
         matmul_efficiency=table.positive("matmul_efficiency"),
-        loop=table.positive("loop_gigaelements", _UNLIMITED) * 1e9 / share,
+        narrow=table.positive("narrow_gigaelements", _UNLIMITED) * 1e9 / share,
         ports=table.positive("port_gigaelements", _UNLIMITED) * 1e9 / share,
         vector=table.positive("vector_gigaops", _UNLIMITED) * 1e9 / share,
         transcendental=table.positive("transcendental_gigaops", _UNLIMITED) * 1e9 / share,
-        hbm_efficiency=table.positive("hbm_efficiency"),
+        hbm_efficiency=efficiency,
+        operand_efficiency=table.positive("operand_efficiency", efficiency),
         onchip_bandwidth=table.positive("onchip_gigabytes_per_second", _UNLIMITED) * 1e9 / share,
         overlap=table.positive("overlap"),
         launch=round(launch * 1e3),

@@ -36,14 +36,14 @@ def einsum_time(
     full = matmul_of(instruction, lhs, rhs)
     part = matmul_of(instruction, lhs, rhs, sizes)
     work = Work([part])
-    # Shares of both operands and of the result; the last one moved is what the loop passes.
+    # Shares of both operands and of the result, which alone passes the vector units.
     scale = (
         part.batch * part.m * part.k / (full.batch * full.m * full.k or 1),
         part.batch * part.n * part.k / (full.batch * full.n * full.k or 1),
         part.batch * part.m * part.n / (full.batch * full.m * full.n or 1),
     )
-    for shape, share in zip((lhs, rhs, instruction.shape), scale, strict=True):
-        work.loop = work.move(shape, share)
+    for shape, share, passes in zip((lhs, rhs, instruction.shape), scale, (False, False, True), strict=True):
+        work.move(shape, share, passes=passes)
     return work_time(work, machine.chip)
 
 
@@ -51,16 +51,17 @@ def work_time(work: Work, chip: Chip) -> int:
     """Picoseconds: the launch, then matmul units, vector units and memories side by side.
 
     The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: close to the slowest of them, a bit more
-    where two are about equal. Form and constants were fitted to the production TPU compiler's own estimates for v4
-    (`benchmarks/costs.py`): a loop costs per element it passes and per element it loads or stores, hardly per
-    operation; HBM gives about 0.7 of its peak.
+    where two are about equal. Form and constants follow the production TPU compiler's own estimates for v4
+    (`benchmarks/fit.py`): an array costs by its bytes, wherever it lies; one of narrow elements costs their unpacking
+    too; element-wise operations hardly count; what a matmul takes in comes at 0.6 of the peak of HBM.
     """
     units = chip.units
     resources = (
         sum([matmul_seconds(m, chip) for m in work.matmuls]),
-        work.loop / units.loop + work.ports / units.ports,
+        work.narrow / units.narrow + work.ports / units.ports,
         work.vector / units.vector + work.transcendental / units.transcendental,
-        work.hbm / (chip.hbm_bandwidth * units.hbm_efficiency),
+        ((work.hbm - work.operands) / units.hbm_efficiency + work.operands / units.operand_efficiency)
+        / chip.hbm_bandwidth,
         work.onchip / units.onchip_bandwidth,
     )
     slowest = max(resources)

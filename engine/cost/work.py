@@ -37,6 +37,8 @@ _MOVES = frozenset(
 )  # fmt: skip
 _REDUCING = frozenset({"reduce", "reduce-window", "select-and-scatter"})
 _MATMULS = frozenset({"dot", "convolution"})
+_WORD = 32
+"""Bits of an element of a vector register."""
 
 
 @dataclass(slots=True)
@@ -47,12 +49,15 @@ class Work:
     vector: float = 0.0
     """Element-wise operations."""
     transcendental: float = 0.0
-    loop: float = 0.0
-    """Elements that the instruction's loop passes: of its largest array, or of a matmul's result."""
+    narrow: float = 0.0
+    """Elements of the largest array of less than 32 bits an element: they are unpacked and packed again."""
     ports: float = 0.0
-    """Elements read and written, wherever they lie."""
+    """Elements of 32 bits that pass the vector units, wherever they lie: all that is read and written, but for the
+    operands of a matmul, which the matmul units take in themselves."""
     hbm: float = 0.0
     """Bytes read from and written to HBM."""
+    operands: float = 0.0
+    """Bytes that a matmul takes in from HBM."""
     onchip: float = 0.0
     """Bytes read from and written to other memory spaces."""
     scalar: bool = False
@@ -62,20 +67,26 @@ class Work:
     def flops(self) -> float:
         return sum(m.flops for m in self.matmuls) + self.vector + self.transcendental
 
-    def move(self, shape: ShapeProto, share: float) -> float:
-        """Count a share of an array as read or written; returns how many elements that is."""
+    def move(self, shape: ShapeProto, share: float, *, passes: bool = True) -> None:
+        """Count a share of an array as read or written; `passes`: through the vector units."""
         if share == 0:
-            return 0.0
+            return
         if shape.tuple_shapes:
-            return max(self.move(part, share) for part in shape.tuple_shapes)
+            for part in shape.tuple_shapes:
+                self.move(part, share, passes=passes)
+            return
         elements = padded_elements(shape) * share
-        size = elements * shapes.bits(shape.element_type) / 8
-        self.ports += elements
+        bits = shapes.bits(shape.element_type)
+        size = elements * bits / 8
         if shapes.memory_space(shape):
             self.onchip += size
         else:
             self.hbm += size
-        return elements
+            self.operands += 0.0 if passes else size
+        if passes:
+            self.ports += size / 4
+            if bits < _WORD:
+                self.narrow = max(self.narrow, elements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,8 @@ class _Body:
     transcendental: float
     reads: Sequence[float]
     """Share of each operand that is read, 0..1."""
+    passes: Sequence[bool]
+    """Whether each operand passes the vector units; False where it only feeds a matmul."""
     writes: Sequence[float]
     """Share of each leaf of the result that is written, 0..1."""
 
@@ -111,14 +124,11 @@ class Reader:
         else:
             body = _single(instruction, operands)
         found = Work(list(body.matmuls), body.vector, body.transcendental)
-        largest = 0.0
-        for shape, share in zip(operands, body.reads, strict=False):
-            largest = max(largest, found.move(shape, share))
+        for shape, share, passes in zip(operands, body.reads, body.passes, strict=False):
+            found.move(shape, share, passes=passes)
         results = [instruction.shape] if not instruction.shape.tuple_shapes else list(instruction.shape.tuple_shapes)
-        written = 0.0
         for shape, share in zip(results, body.writes, strict=False):
-            written = max(written, found.move(shape, share))
-        found.loop = written if found.matmuls else max(largest, written)
+            found.move(shape, share)
         found.scalar = not found.matmuls and all(_is_scalar(shape) for shape in (*operands, *results))
         return found
 
@@ -152,7 +162,7 @@ def _single(instruction: HloInstructionProto, operands: list[ShapeProto]) -> _Bo
     elif instruction.opcode == "scatter":
         reads[0] = write = min(1.0, _ratio(operands[-1], operands[0]))
     writes = [write] * max(1, len(instruction.shape.tuple_shapes))
-    return _Body(work.matmuls, work.vector, work.transcendental, reads, writes)
+    return _Body(work.matmuls, work.vector, work.transcendental, reads, [not work.matmuls] * len(operands), writes)
 
 
 class _Backwards:
@@ -165,19 +175,25 @@ class _Backwards:
         self._wanted = dict.fromkeys(self._local, 0.0)
         self._root = self._local[computation.root_id]
         self._in_place: set[int] = set()
+        self._passing: set[int] = set()
+        """Instructions whose values pass the vector units, not only into a matmul."""
         self._work = Work()
 
     def read(self) -> _Body:
         writes = self._want_results()
         parameters: dict[int, float] = {}
+        passing: set[int] = set()
         for instruction in reversed(self._ordered):
             share = min(1.0, self._wanted[instruction.id])
             if instruction.opcode == "parameter":
                 parameters[instruction.parameter_number] = share
+                if instruction.id in self._passing:
+                    passing.add(instruction.parameter_number)
             elif share > 0:
                 self._pass_on(instruction, share)
-        reads = [parameters.get(k, 0.0) for k in range(max(parameters, default=-1) + 1)]
-        return _Body(self._work.matmuls, self._work.vector, self._work.transcendental, reads, writes)
+        numbers = range(max(parameters, default=-1) + 1)
+        reads, passes = [parameters.get(k, 0.0) for k in numbers], [k in passing for k in numbers]
+        return _Body(self._work.matmuls, self._work.vector, self._work.transcendental, reads, passes, writes)
 
     def _want_results(self) -> list[float]:
         """Ask for every result; share of each that is written."""
@@ -187,6 +203,7 @@ class _Backwards:
         writes: list[float] = []
         for output in outputs:
             self._wanted[output.id] = 1.0
+            self._passing.add(output.id)
             behind = output
             while behind.opcode == "bitcast":
                 behind = self._local[behind.operand_ids[0]]
@@ -206,16 +223,24 @@ class _Backwards:
             self._work.matmuls.extend(inner.matmuls)
             self._work.vector += inner.vector * share
             self._work.transcendental += inner.transcendental * share
-            reads = [read * share for read in inner.reads]
+            reads, passes = [read * share for read in inner.reads], list(inner.passes)
         else:
             _compute(self._work, instruction, operands, share)
             reads = [_share_read(instruction, k, operands, share) for k in range(len(operands))]
+            passes = [not _multiplies(instruction)] * len(operands)
             if instruction.id in self._in_place:
                 reads[0] = 0.0
         adds = instruction.opcode in _SLICING
-        for operand, read in zip(instruction.operand_ids, reads, strict=False):
+        in_front = instruction.id in self._passing
+        for operand, read, through in zip(instruction.operand_ids, reads, passes, strict=False):
             before = self._wanted[operand]
             self._wanted[operand] = before + read if adds else max(before, read)
+            if in_front and through:
+                self._passing.add(operand)
+
+
+def _multiplies(instruction: HloInstructionProto) -> bool:
+    return instruction.opcode in _MATMULS or library_matmul(instruction) is not None
 
 
 def _share_read(instruction: HloInstructionProto, k: int, operands: list[ShapeProto], share: float) -> float:
