@@ -97,8 +97,9 @@ def compile_in_worker(
     placed = mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
     on = Mesh(placed, axes, axis_types=(AxisType.Auto,) * len(mesh))
     step: Any = decoder(on, DecoderSizes(*sizes), jnp.bfloat16, scan=True) if sizes else _probe(on)
+    asked: dict[str, Any] = dict(options)
     jitted = jax.jit(step.function, out_shardings=step.results, donate_argnums=step.donated)
-    compiled = jitted.lower(*step.arguments).compile(compiler_options=dict(options))
+    compiled = jitted.lower(*step.arguments).compile(compiler_options=asked)
     text = compiled.as_text()
     assert text is not None
     return text
@@ -161,7 +162,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.compiled", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to compile")
     parser.add_argument("--list", action="store_true", help="show the cases instead")
-    parser.add_argument("-o", dest="folder", type=Path, default=FOLDER, help="folder to write to (default: %(default)s)")
+    parser.add_argument(
+        "-o", dest="folder", type=Path, default=FOLDER, help="folder to write to (default: %(default)s)"
+    )
     given = parser.parse_args(arguments)
     if unknown := sorted(set(given.names) - CASES.keys()):
         parser.error(f"no such case: {', '.join(unknown)}; there are: {', '.join(CASES)}")

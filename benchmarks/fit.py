@@ -1,12 +1,13 @@
 """Fits the TPU constants of the compute model to the production compiler's estimates for TPU v4, and to nothing else.
 
-``python -m benchmarks.fit`` reads the v4 modules in ``tests/data/tpu-compiler`` and ``benchmarks/data``, prints the constants it
-finds, how well they do on a module that was left out of the fit, module by module (``--quick`` skips that), and the
-``[units]`` of every TPU in ``engine/chips/data`` that follow from them. No module of another chip is read. The
-procedure was written down before its results were compared with any:
+``python -m benchmarks.fit`` reads the v4 modules in ``tests/data/tpu-compiler`` and ``benchmarks/data``, prints the
+constants it finds, how well they do on a module that was left out of the fit, module by module (``--quick`` skips
+that), and the ``[units]`` of every TPU in ``engine/chips/data`` that follow from them. No module of another chip is
+read. The procedure was written down before its results were compared with any:
 
-- Documented, not fitted: clock, tiles of 8 × 128 by 128 (256 on v6e and v7x), peaks, HBM bandwidth, cores of a chip.
-- Objective: for each module, for the fusions with and without a matmul, half the mean of \\|ln(model / compiler)\\| plus
+- Not fitted: peaks, HBM bandwidth and cores, as documented; the clock that the compiler states; tiles of 8 × 128 by
+  128 (by 256, with an efficiency of their own, on v6e and v7x).
+- Objective: for each module, for the fusions with and without a matmul, half the mean of |ln(model / compiler)| plus
   half the time-weighted relative error; the mean over all of these. Every module weighs the same.
 - Search: from the documented ideal (first value of each grid: full efficiency, no overhead, a roofline), every pair of
   constants is tried on all of its grid and moved to the best, pair after pair, until a whole round gains under 0.1 %.
@@ -68,6 +69,21 @@ GRIDS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "overlap": (inf, 10.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0),
     }
 )
+FOUND: Constants = MappingProxyType(
+    {
+        "launch": 660.0,
+        "matmul_efficiency": 0.9,
+        "fill_rows": 512.0,
+        "narrow": 9.6,
+        "ports": 8.8,
+        "vector": 1.0,
+        "hbm_efficiency": 1.0,
+        "operand_efficiency": 0.6,
+        "onchip": 768.0,
+        "overlap": 5.0,
+    }
+)
+"""What the fit yields, and the chips' files ship."""
 GAIN = 1e-3
 """Relative gain in the objective below which a constant is not moved."""
 
@@ -77,10 +93,11 @@ class Samples:
     """What the compiler estimated, and what decides the model's times. Everything is in cycles of the chip's clock."""
 
     group: Ints
-    """Module and sort of each sample: those of a group are averaged first."""
-    theirs: Floats
+    """Twice the module's number, plus one for fusions with a matmul: those of a group are averaged first."""
     matmul: Mapping[float, Floats]
     """At full efficiency, by `fill_rows`."""
+    theirs: Floats
+    """The compiler's."""
     narrow: Floats
     """Registers of a core, as are `ports` and `vector`."""
     ports: Floats
@@ -98,13 +115,9 @@ class Samples:
         return self._where(self.group // 2 == module)
 
     def _where(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Samples:
-        return Samples(
-            self.group[kept],
-            self.theirs[kept],
-            {fill: cycles[kept] for fill, cycles in self.matmul.items()},
-            *(column[kept] for column in (self.narrow, self.ports, self.vector, self.rest, self.operands)),
-            self.onchip[kept],
-        )
+        columns = (self.theirs, self.narrow, self.ports, self.vector, self.rest, self.operands, self.onchip)
+        matmul = {fill: cycles[kept] for fill, cycles in self.matmul.items()}
+        return Samples(self.group[kept], matmul, *(column[kept] for column in columns))
 
 
 def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
@@ -128,7 +141,7 @@ def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
             rows.append((cycles, *matmul, *vector, *memory, work.onchip / cores))
     table = np.array(rows).T
     count = 1 + len(filled)
-    return Samples(np.array(groups), table[0], dict(zip(filled, table[1:count], strict=True)), *table[count:])
+    return Samples(np.array(groups), dict(zip(filled, table[1:count], strict=True)), table[0], *table[count:])
 
 
 def _ideal(chip: Chip, fill: float) -> Chip:
@@ -147,11 +160,13 @@ def times(found: Samples, constants: Constants) -> Floats:
             found.onchip / c["onchip"],
         ]
     )
-    slowest = np.maximum(resources.max(axis=0), 1e-9)
+    slowest: Floats = np.maximum(resources.max(axis=0), 1e-9)
     if c["overlap"] == inf:
-        return c["launch"] + slowest
-    joined: Floats = ((resources / slowest) ** c["overlap"]).sum(axis=0) ** (1 / c["overlap"])
-    return c["launch"] + slowest * joined
+        joined = slowest
+    else:
+        shares = ((resources / slowest) ** c["overlap"]).sum(axis=0)
+        joined = slowest * shares ** (1 / c["overlap"])
+    return joined + c["launch"]
 
 
 def objective(found: Samples, constants: Constants) -> float:
@@ -171,7 +186,7 @@ def fit(found: Samples) -> tuple[Constants, float]:
         before = reached
         for one, other in combinations(GRIDS, 2):
             tried = ({**best, one: x, other: y} for x in GRIDS[one] for y in GRIDS[other])
-            value, number, candidate = min((objective(found, c), k, c) for k, c in enumerate(tried))
+            value, _, candidate = min((objective(found, c), k, c) for k, c in enumerate(tried))
             if value < reached * (1 - GAIN):
                 best, reached = candidate, value
         if reached >= before * (1 - GAIN):
@@ -198,6 +213,22 @@ def units_of(name: str, constants: Constants) -> Units:
     )
 
 
+def _written(units: Units, devices: int) -> Mapping[str, str]:
+    """The fitted units as a chip's file has them."""
+    return {
+        "fill_rows": str(units.fill),
+        "matmul_efficiency": f"{units.matmul_efficiency:g}",
+        "narrow_gigaelements": f"{units.narrow * devices / 1e9:.1f}",
+        "port_gigaelements": f"{units.ports * devices / 1e9:.1f}",
+        "vector_gigaops": f"{units.vector * devices / 1e9:.1f}",
+        "onchip_gigabytes_per_second": f"{units.onchip_bandwidth * devices / 1e9:.1f}",
+        "hbm_efficiency": f"{units.hbm_efficiency:g}",
+        "operand_efficiency": f"{units.operand_efficiency:g}",
+        "overlap": f"{units.overlap:g}",
+        "launch_nanoseconds": f"{units.launch / 1e3:.0f}",
+    }
+
+
 def v4_files() -> list[Path]:
     """The modules that are fitted on."""
     return [path for name, path in modules(()) if name == FITTED_ON]
@@ -212,21 +243,18 @@ def main(arguments: list[str]) -> int:
     found = samples(files, chip, CORES[FITTED_ON])
     print(f"{len(found.theirs)} fusions of {len(files)} modules for {chip.title}", flush=True)
     constants, reached = fit(found)
-    print(f"objective {reached:.4f}: " + ", ".join(f"{name} {value:g}" for name, value in constants.items()), flush=True)
+    print(
+        f"objective {reached:.4f}: " + ", ".join(f"{name} {value:g}" for name, value in constants.items()), flush=True
+    )
     for number, file in () if given.quick else enumerate(files):
         without, _ = fit(found.without(number))
         moved = ", ".join(f"{k} {v:g}" for k, v in without.items() if v != constants[k]) or "nothing moves"
         left = found.only(number)
         print(f"  without {file.name[:50]:50} {objective(left, without):.4f} on it; {moved}", flush=True)
     for name in CORES:
-        units, share = units_of(name, constants), load_chip(name).devices_per_chip
-        print(f"\n{name} [units], the whole chip\nfill_rows = {units.fill}")
-        print(f"narrow_gigaelements = {units.narrow * share / 1e9:.1f}\nport_gigaelements = {units.ports * share / 1e9:.1f}")
-        print(f"vector_gigaops = {units.vector * share / 1e9:.1f}")
-        print(f"onchip_gigabytes_per_second = {units.onchip_bandwidth * share / 1e9:.1f}")
-        print(f"hbm_efficiency = {units.hbm_efficiency:g}\noperand_efficiency = {units.operand_efficiency:g}")
-        print(f"matmul_efficiency = {units.matmul_efficiency:g}\noverlap = {units.overlap:g}")
-        print(f"launch_nanoseconds = {units.launch / 1e3:.0f}")
+        print(f"\n[units] of {name}, the whole chip")
+        for key, value in _written(units_of(name, constants), load_chip(name).devices_per_chip).items():
+            print(f"{key} = {value}")
     return 0
 
 

@@ -32,8 +32,13 @@ class Machine:
 
     @property
     def hbm_bandwidth(self) -> float:
-        """Bytes per second that one device reaches."""
+        """Bytes per second that one device reaches at most."""
         return self.chip.hbm_bandwidth * self.chip.units.hbm_efficiency
+
+    @property
+    def copy_bandwidth(self) -> float:
+        """Bytes per second of a copy between HBM and another memory of the device, which is how matmuls are fed."""
+        return self.chip.hbm_bandwidth * self.chip.units.operand_efficiency
 
     def load(self, sources: Ints, targets: Ints, size: Floats | float) -> Load:
         """Load of transfers between the job's devices, `size` bytes each."""

@@ -174,7 +174,7 @@ class Pricing:
             done = [s for s in instruction.shape.tuple_shapes if shapes.is_array(s)][:1] or [operand]
             moved = min(shapes.byte_count(operand), shapes.byte_count(done[0]))
             spaces = [shapes.memory_space(shape) for shape in (operand, done[0])]
-            rate = self._machine.chip.host_bandwidth if HOST in spaces else self._machine.hbm_bandwidth
+            rate = self._machine.chip.host_bandwidth if HOST in spaces else self._machine.copy_bandwidth
             return Transfer(ceil(moved / rate * PICO), (), ()), moved * (spaces.count(0) or 1)
         wrapped = self._wrapped(instruction)
         if wrapped is instruction:

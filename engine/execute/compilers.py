@@ -139,7 +139,7 @@ def topology_of(target: Target) -> Any:
         more["wrap"] = (True,) * len(target.shape)
     hosts = (2, 2, 1)[: len(target.shape)]
     if any(size % host for size, host in zip(target.shape, hosts, strict=True)):
-        more["chips_per_host_bounds"] = (1,) * len(target.shape)
+        more["chips_per_host_bounds"] = (1, 1, 1)
     return topologies.get_topology_desc(platform="tpu", topology_name=f"{target.generation}:{target.size}", **more)
 
 

@@ -152,7 +152,7 @@ class _Work:
             instruction = body.instructions[einsum]
             transfers = sum(self._transfer(computation, body, d) for d in dones)
             # Apart, the partial result goes to memory and comes back.
-            traffic = round(2e12 * shapes.byte_count(instruction.shape) / self._context.machine.hbm_bandwidth)
+            traffic = round(2e12 * shapes.byte_count(instruction.shape) / self._context.machine.copy_bandwidth)
             saving = min(int(costs.compute[einsum]), transfers) - traffic
             row = row_of(instruction)
             self.rows[row] = self.rows.get(row, 0) + saving

@@ -54,15 +54,19 @@ def test_waves_of_tiles() -> None:
 
 
 @given(*[st.floats(0, 1e12) for _ in range(4)])
-def test_resources_join_between_their_maximum_and_their_sum(hbm: float, loop: float, ports: float, ops: float) -> None:
-    alone = [Work(hbm=hbm), Work(loop=loop, ports=ports), Work(vector=ops)]
+def test_resources_join_between_their_maximum_and_their_sum(hbm: float, narrow: float, ports: float, ops: float) -> None:
+    alone = [Work(hbm=hbm), Work(narrow=narrow, ports=ports), Work(vector=ops)]
     times = [work_time(work, V4) - V4.units.launch for work in alone]
-    joined = work_time(Work(hbm=hbm, loop=loop, ports=ports, vector=ops), V4) - V4.units.launch
+    joined = work_time(Work(hbm=hbm, narrow=narrow, ports=ports, vector=ops), V4) - V4.units.launch
     assert max(times) - 1 <= joined <= sum(times) + 3
 
 
 def test_hbm_traffic_takes_its_time() -> None:
-    assert work_time(Work(hbm=1e9), V4) == pytest.approx(1e9 / (V4.hbm_bandwidth * 0.71) * PICO, rel=1e-3)
+    assert work_time(Work(hbm=1e9), V4) == pytest.approx(1e9 / V4.hbm_bandwidth * PICO, rel=1e-3)
+
+
+def test_a_matmul_takes_its_operands_in_more_slowly() -> None:
+    assert work_time(Work(hbm=1e9, operands=1e9), V4) == pytest.approx(1e9 / (V4.hbm_bandwidth * 0.6) * PICO, rel=1e-3)
 
 
 DOT = b"""HloModule m

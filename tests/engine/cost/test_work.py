@@ -38,7 +38,7 @@ def test_an_element_wise_fusion_reads_each_operand_once() -> None:
     )
     assert found.hbm == 3 * KB
     assert (found.vector, found.transcendental) == (3 * 1024, 1024)
-    assert (found.loop, found.ports) == (1024, 3 * 1024)
+    assert (found.narrow, found.ports) == (0, 3 * 1024)
 
 
 def test_a_slice_inside_a_fusion_reads_the_slice() -> None:
@@ -174,7 +174,9 @@ ENTRY main {
     found = Reader(module).work(module.instructions[module.entry.root_id])
     assert found.hbm == pytest.approx(2 * (128 * 128 + 2 * 128 * 256) + 4)
     assert [(m.m, m.n, m.k) for m in found.matmuls] == [(128, 256, 128)]
-    assert found.loop == 128 * 256
+    assert found.narrow == 128 * 256
+    assert found.ports == 128 * 256 / 2
+    assert found.operands == pytest.approx(found.hbm - 2 * 128 * 256)
 
 
 def test_a_reshape_that_only_renames_is_free() -> None:
@@ -207,7 +209,7 @@ ENTRY main {
 """
     )
     found = Reader(module).work(module.instructions[module.entry.root_id])
-    assert found.loop == 64 * 1024
+    assert found.ports == 64 * 1024 + 1 + 64
     assert found.vector == 64 * 1024 + 1
 
 
