@@ -54,7 +54,9 @@ def test_waves_of_tiles() -> None:
 
 
 @given(*[st.floats(0, 1e12) for _ in range(4)])
-def test_resources_join_between_their_maximum_and_their_sum(hbm: float, narrow: float, ports: float, ops: float) -> None:
+def test_resources_join_between_their_maximum_and_their_sum(
+    hbm: float, narrow: float, ports: float, ops: float
+) -> None:
     alone = [Work(hbm=hbm), Work(narrow=narrow, ports=ports), Work(vector=ops)]
     times = [work_time(work, V4) - V4.units.launch for work in alone]
     joined = work_time(Work(hbm=hbm, narrow=narrow, ports=ports, vector=ops), V4) - V4.units.launch
@@ -66,7 +68,8 @@ def test_hbm_traffic_takes_its_time() -> None:
 
 
 def test_a_matmul_takes_its_operands_in_more_slowly() -> None:
-    assert work_time(Work(hbm=1e9, operands=1e9), V4) == pytest.approx(1e9 / (V4.hbm_bandwidth * 0.6) * PICO, rel=1e-3)
+    found = work_time(Work(hbm=1e9, operands=1e9), V4)
+    assert found == pytest.approx(1e9 / (V4.hbm_bandwidth * 0.6) * PICO, rel=1e-3)
 
 
 DOT = b"""HloModule m
