@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 _COMMANDS = (
-    "open", "demo", "report", "compare", "sweep", "verify", "compile", "tune", "export", "explain",
+    "open", "demo", "report", "compare", "sweep", "verify", "run", "devices", "compile", "tune", "export", "explain",
     "capture", "chips", "passes", "schedulers",
 )  # fmt: skip
 _EPILOG = (
@@ -57,6 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument(
         "--require-gain", action="store_true", help="exit 1 unless a variant is faster than the module as loaded"
     )
+    add.add_argument(
+        "--measured", metavar="PROFILE",
+        help="a profile of a run (xplane.pb, or a Chrome or Perfetto trace) beside the prediction",
+    )  # fmt: skip
 
     add = commands.add_parser("compare", help="variants of one or more modules side by side", epilog=_EPILOG)
     add.add_argument("files", nargs="+", metavar="FILE")
@@ -94,6 +98,37 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones")
     add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
     add.add_argument("--json", action="store_true", help="machine-readable")
+
+    add = commands.add_parser("run", help="time the module and the plan in turn, on devices", epilog=_EPILOG)
+    _file(add)
+    _machine(add)
+    _plan(add)
+    add.add_argument(
+        "--devices", type=_positive, metavar="N", help="devices to run on (the module says how many it needs)"
+    )
+    add.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu", help="lapstrake devices lists them")
+    add.add_argument("--repeats", type=_positive, default=10, metavar="K", help="executions that are timed; 10")
+    add.add_argument("--warmup", type=_count, default=2, metavar="K", help="executions before those; 2")
+    add.add_argument("--seed", type=int, default=0, metavar="S", help="of the random inputs")
+    add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones; zeros are refused")
+    add.add_argument(
+        "--profile", metavar="OUT",
+        help="also profile it: .xplane.pb for XProf and report --measured, .json or .json.gz for Perfetto",
+    )  # fmt: skip
+    add.add_argument(
+        "--alone", action="store_true",
+        help="one device's compute alone, without the others: for times of single operations",
+    )  # fmt: skip
+    add.add_argument(
+        "--as-job", action="store_true",
+        help="compile as jit does in a job, every pass on; always so on a GPU or TPU",
+    )  # fmt: skip
+    add.add_argument("--deadline", type=_seconds, default=1800.0, metavar="SECONDS", help="for everything; 1800")
+    add.add_argument("--json", action="store_true", help="machine-readable")
+
+    add = commands.add_parser("devices", help="devices that modules can run on, and why not on others")
+    add.add_argument("--json", action="store_true", help="machine-readable")
+    _conduct(add)
 
     add = commands.add_parser(
         "compile",
@@ -183,6 +218,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"a whole number from 1 was expected, but {text} came")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"a whole number from 0 was expected, but {text} came")
     return number
 
 

@@ -7,16 +7,20 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from app.cli import loading, schema, tables
+from app.cli import loading, measured_report, schema, tables
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Control
+from engine.cost.costs import Origin
 from engine.export.report_html import report_html
 from engine.export.svg import Strip, timelines_svg
 from engine.export.writing import write_atomically
 from engine.ir.module import Module
+from engine.profile.reading import read_profile
 from engine.quantities import time_text
 from engine.session.evaluation import Evaluator, default_plans
+from engine.session.measured import Measured, best_match, measured_variant
+from engine.session.plan import AS_LOADED
 from engine.session.variant import Variant
 
 
@@ -25,17 +29,25 @@ def run(arguments: Namespace) -> int:
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.3))
         evaluator = loading.evaluator(module, arguments)
-        variants = evaluate_all(evaluator, arguments, control.part(0.3, 1.0))
+        variants = evaluate_all(evaluator, arguments, control.part(0.3, 0.8))
+        measured = _measured(evaluator, variants, arguments, control.part(0.8, 1.0))
+    if measured is not None:
+        variants.append(measured.variant)
     if arguments.html:
         write_atomically(arguments.html, report_html(module, evaluator.machine, variants).encode())
     if arguments.plot:
         strips = [Strip(f"{v.name} — {time_text(v.metrics.makespan)}", v.timeline) for v in variants]
         write_atomically(arguments.plot, timelines_svg(strips).encode())
     if arguments.json:
-        json.dump(schema.report(module, evaluator.machine, variants), sys.stdout, indent=1)
+        report = schema.report(module, evaluator.machine, variants)
+        if measured is not None:
+            report["measured"] = measured_report.as_json(measured)
+        json.dump(report, sys.stdout, indent=1)
         print()
     else:
         show(arguments, module, evaluator, variants)
+        if measured is not None:
+            measured_report.show(measured)
     return BAD_ANSWER if arguments.require_gain and not _gains(variants) else DONE
 
 
@@ -52,6 +64,19 @@ def evaluate_all(evaluator: Evaluator, arguments: Namespace, control: Control) -
     ]
 
 
+def _measured(
+    evaluator: Evaluator, variants: Sequence[Variant], arguments: Namespace, control: Control
+) -> Measured | None:
+    """The profile that ``--measured`` names, beside the variant that was run: the one that knows most of its events."""
+    if not arguments.measured:
+        return None
+    control.step(0.0, f"reading {arguments.measured}")
+    profile = read_profile(arguments.measured)
+    raw = [] if variants[0].plan == AS_LOADED else [evaluator.evaluate(AS_LOADED, "as loaded, not fused")]
+    run = best_match([*variants, *raw], profile)
+    return measured_variant(run, profile, name=f"{run.name}, measured", control=control.part(0.3, 1.0))
+
+
 def show(arguments: Namespace, module: Module, evaluator: Evaluator, variants: Sequence[Variant]) -> None:
     """The report as tables on standard output; what was inferred goes to standard error."""
     for text in dict.fromkeys(n for v in variants for n in v.notes):
@@ -62,4 +87,5 @@ def show(arguments: Namespace, module: Module, evaluator: Evaluator, variants: S
 
 
 def _gains(variants: Sequence[Variant]) -> bool:
-    return any(v.metrics.makespan < variants[0].metrics.makespan for v in variants[1:])
+    predicted = [v for v in variants if v.source is not Origin.MEASURED]
+    return any(v.metrics.makespan < predicted[0].metrics.makespan for v in predicted[1:])

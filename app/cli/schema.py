@@ -64,7 +64,8 @@ def _candidate(candidate: Candidate, module: Module) -> dict[str, Any]:
 
 
 def _variant(variant: Variant) -> dict[str, Any]:
-    metrics = variant.metrics
+    """What a profile does not tell is null where the variant was measured."""
+    metrics, measured = variant.metrics, variant.source is Origin.MEASURED
     return {
         "name": variant.name,
         "source": _SOURCES.get(variant.source, "model"),
@@ -76,8 +77,8 @@ def _variant(variant: Variant) -> dict[str, Any]:
         "comm_us": microseconds(metrics.comm),
         "exposed_comm_us": microseconds(metrics.exposed),
         "overlap_fraction": metrics.overlap_fraction,
-        "peak_memory_bytes": metrics.peak_memory,
-        "max_in_flight": metrics.max_in_flight,
-        "flops_utilization": metrics.flops_utilization,
-        "lower_bound_us": microseconds(metrics.lower_bound),
+        "peak_memory_bytes": None if measured else metrics.peak_memory,
+        "max_in_flight": None if measured else metrics.max_in_flight,
+        "flops_utilization": None if measured else metrics.flops_utilization,
+        "lower_bound_us": None if measured else microseconds(metrics.lower_bound),
     }

@@ -88,19 +88,19 @@ def show_variants(variants: Sequence[Variant]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     base = variants[0].metrics.makespan
     for variant in variants:
-        m = variant.metrics
+        m, measured = variant.metrics, variant.source is Origin.MEASURED
         mark = "" if variant.source is Origin.MODEL else f" [{variant.source.name.lower()}]"
         table.add_row(
             variant.name + mark,
             time_text(m.makespan),
-            "" if variant is variants[0] else gain_text(base, m.makespan),
+            "" if variant is variants[0] or measured else gain_text(base, m.makespan),
             time_text(m.compute),
             time_text(m.comm),
             time_text(m.exposed),
             f"{m.overlap_fraction:.0%}" if m.transfer_union else "",
-            bytes_text(m.peak_memory),
-            f"{m.max_in_flight} of {_total(variant)}",
-            time_text(m.lower_bound),
+            "" if measured else bytes_text(m.peak_memory),
+            "" if measured else f"{m.max_in_flight} of {_total(variant)}",
+            "" if measured else time_text(m.lower_bound),
         )
     console().print(table)
 

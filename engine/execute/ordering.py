@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 
-from engine.hlo.hlo_pb2 import HloComputationProto, HloModuleProto
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
 from engine.profile.attribution import own_tag
 
 SWITCHED_OFF = (
@@ -85,6 +85,11 @@ class Reordering:
         self.fired = 0
         self.problem = ""
 
+    @property
+    def outcome(self) -> str:
+        """Why no order was given; empty where it was."""
+        return self.problem or ("" if self.fired else "the compiler did not ask for it")
+
     def __call__(self, serialised: bytes) -> bytes | None:
         self.fired += 1
         try:
@@ -97,11 +102,20 @@ class Reordering:
 
 
 @contextmanager
-def reordered(places: Places, platform: str) -> Iterator[Reordering]:
-    """Have every module that is compiled meanwhile put in the order of `places`. In worker processes only."""
-    xla = import_module("jax.extend.xla")
-    reordering, stage = Reordering(places), xla.PipelineStage.POST_SCHEDULER
-    xla.register_hlo_module_transformation(reordering, name="lapstrake-order", stage=stage, platforms=platform)
+def reordered(orders: Mapping[str, Sequence[str]], platform: str) -> Iterator[Reordering]:
+    """Have every module that is compiled meanwhile put in the orders (computation name → instruction names).
+
+    In worker processes only. Where this jax or this compiler has no such hook, the outcome says so.
+    """
+    reordering = Reordering(places_of(orders))
+    try:
+        xla = import_module("jax.extend.xla")
+        stage = xla.PipelineStage.POST_SCHEDULER
+        xla.register_hlo_module_transformation(reordering, name="lapstrake-order", stage=stage, platforms=platform)
+    except Exception as error:
+        reordering.problem = f"this jax has no scheduler hook for {platform} ({type(error).__name__}: {error})"
+        yield reordering
+        return
     try:
         yield reordering
     finally:
@@ -128,7 +142,8 @@ def order_kept(compiled: HloModuleProto, orders: Mapping[str, Sequence[str]], as
     `asked`: opcode of each instruction that was given to the compiler, by name; what was not, and what takes no part
     in an order, does not count.
     """
-    wanted = [n for order in orders.values() for n in order if asked.get(n, "tuple") not in _UNORDERED]
+    ends = {_key(i) for c in compiled.computations for i in c.instructions if i.opcode.endswith("-done")}
+    wanted = [n for order in orders.values() for n in order if asked.get(n, "tuple") not in _UNORDERED or n in ends]
     places = {name: place for name, place in places_of(orders).items() if name in set(wanted)}
     by_id = {c.id: c for c in compiled.computations}
     seen, moved = set[str](), set[str]()
@@ -152,13 +167,19 @@ def _ranks(computation: HloComputationProto, places: Places) -> Mapping[int, tup
     found: dict[int, tuple[str, str, int]] = {}
     homes: Counter[str] = Counter()
     for instruction in computation.instructions:
-        name = own_tag(instruction)
+        name = _key(instruction)
         if name is not None and name in places and instruction.opcode not in _UNORDERED:
             home, place = places[name]
             found[instruction.id] = name, home, place
             homes[home] += 1
     own = max(homes, key=lambda home: homes[home], default="")
     return {id_: (name, place) for id_, (name, home, place) in found.items() if home == own}
+
+
+def _key(instruction: HloInstructionProto) -> str | None:
+    """As orders name it: a done goes by its start's name, which is what compilers that make pairs know."""
+    name = own_tag(instruction)
+    return f"{name}/done" if name is not None and instruction.opcode.endswith("-done") else name
 
 
 def _name(ranks: Mapping[int, tuple[str, int]], instruction: int) -> str:

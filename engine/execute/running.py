@@ -21,10 +21,9 @@ from jaxlib import _jax
 
 from engine.errors import UnsupportedError, WorkerError
 from engine.execute.memory import check_fits
-from engine.execute.ordering import SWITCHED_OFF, OrderKept, order_kept, places_of, reordered
+from engine.execute.ordering import SWITCHED_OFF, OrderKept, Reordering, order_kept, reordered
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
-from engine.ir import shapes
 from engine.ir.groups import written_lists
 from engine.ir.module import Header
 from engine.profile.attribution import own_tag
@@ -48,45 +47,39 @@ class Executable:
 
         Raises UnsupportedError for too few devices or memory, WorkerError when XLA refuses the module.
         """
-        available = jax.devices()
-        if len(available) < header.devices:
-            raise UnsupportedError(
-                f"the module runs on {header.devices} devices, but only {len(available)} {available[0].platform} "
-                f"{'device is' if len(available) == 1 else 'devices are'} attached"
-            )
-        self._devices = available[: header.devices]
+        self._devices = attached(header.devices)
         self.kind = str(self._devices[0].device_kind)
         """What the runtime calls a device."""
-        self._results = [leaf for _, leaf in shapes.leaves(proto.host_program_shape.result)]
         self.order: OrderKept | None = None
         """Whether the executable is issued in the order asked for; None where none was."""
+        self.mesh_devices = np.array(self._devices)
+        self._sharding = NamedSharding(Mesh(self.mesh_devices, ("device",)), PartitionSpec())
         try:
-            code = xla.to_stablehlo(proto.SerializeToString())
-            if orders:
-                self._loaded = self._compile_in_order(code, proto, header, orders)
-            else:
-                self._loaded = self._compile(code, _options(self._devices, header, ()))
+            self._loaded = self._load(proto, header, orders)
         except xla.XlaError as error:
-            raise WorkerError(f"XLA cannot convert {proto.name}: {_first_line(error)}") from None
+            raise WorkerError(f"XLA cannot convert {proto.name}: {first_line(error)}") from None
         except RuntimeError as error:
-            raise WorkerError(f"XLA cannot compile {proto.name}: {_first_line(error)}") from None
+            raise WorkerError(f"XLA cannot compile {proto.name}: {first_line(error)}") from None
         check_groups(proto, self.optimised())
         self._check_memory(proto)
-        mesh = Mesh(np.array(self._devices), ("device",))
-        self._sharding = NamedSharding(mesh, PartitionSpec())
+
+    def _load(self, proto: HloModuleProto, header: Header, orders: Mapping[str, Sequence[str]]) -> Any:
+        code = xla.to_stablehlo(proto.SerializeToString())
+        if not orders:
+            return self._compile(code, _options(self._devices, header, ()))
+        with reordered(orders, self._devices[0].platform) as reordering:
+            loaded = self._compile(code, _options(self._devices, header, SWITCHED_OFF))
+        self._read_order(loaded, proto, orders, reordering)
+        return loaded
 
     def _compile(self, code: bytes, options: Any) -> Any:
         return self._devices[0].client.compile_and_load(code, _jax.DeviceList(tuple(self._devices)), options)
 
-    def _compile_in_order(
-        self, code: bytes, proto: HloModuleProto, header: Header, orders: Mapping[str, Sequence[str]]
-    ) -> Any:
-        with reordered(places_of(orders), self._devices[0].platform) as reordering:
-            loaded = self._compile(code, _options(self._devices, header, SWITCHED_OFF))
-        problem = reordering.problem or ("" if reordering.fired else "XLA did not ask for it")
+    def _read_order(
+        self, loaded: Any, proto: HloModuleProto, orders: Mapping[str, Sequence[str]], reordering: Reordering
+    ) -> None:
         asked = {own_tag(i) or i.name: i.opcode for c in proto.computations for i in c.instructions}
-        self.order = replace(order_kept(_read_back(loaded), orders, asked), problem=problem)
-        return loaded
+        self.order = replace(order_kept(_read_back(loaded), orders, asked), problem=reordering.outcome)
 
     def optimised(self) -> HloModuleProto:
         """The module that XLA made of it, in the order in which it is issued."""
@@ -114,7 +107,7 @@ class Executable:
                 for piece in pieces:
                     piece.block_until_ready()
         except RuntimeError as error:
-            raise WorkerError(f"running failed: {_first_line(error)}") from None
+            raise WorkerError(f"running failed: {first_line(error)}") from None
         made: list[list[Any]] = results
         return made
 
@@ -143,6 +136,28 @@ class Executable:
         )
         if self._devices[0].platform == "cpu":
             check_fits(proto.name, each * len(self._devices), len(self._devices))
+
+
+def attached(needed: int) -> list[Any]:
+    """The first `needed` devices of the platform that this process was started for.
+
+    Raises UnsupportedError where there are fewer, with what can be done instead.
+    """
+    try:
+        available = jax.devices()
+    except (RuntimeError, AssertionError) as error:  # jax asserts that a plugin for GPUs is installed
+        reason = first_line(error) if str(error).strip() else "jax has no plugin for them here"
+        raise UnsupportedError(
+            f"no devices of that platform are attached: {reason}; lapstrake devices lists what there is"
+        ) from None
+    if len(available) < needed:
+        few = "device is" if len(available) == 1 else "devices are"
+        raise UnsupportedError(
+            f"the module runs on {needed} devices, but only {len(available)} {available[0].platform} {few} attached: "
+            "run it on CPU devices for its numbers (--platform cpu), or one device's compute alone for times of "
+            "single operations (--alone)"
+        )
+    return list(available[:needed])
 
 
 def _read_back(loaded: Any) -> HloModuleProto:
@@ -187,5 +202,5 @@ def _groups(proto: HloModuleProto) -> Mapping[str, set[tuple[tuple[int, ...], ..
     return found
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

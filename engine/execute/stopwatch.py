@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.control import Control
 from engine.errors import InputError
+from engine.execute.alone import alone
+from engine.execute.as_job import JobExecutable
 from engine.execute.inputs import Draw, Inputs, draw_inputs, load_inputs
 from engine.execute.legalize import legalize
 from engine.execute.running import Executable
@@ -15,6 +18,8 @@ from engine.execute.tracing import uses_of
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Module
 from engine.profile.attribution import tag
+from engine.profile.profile import ALONE
+from engine.profile.xspace_pb2 import XSpace
 
 PROFILED = 5
 """Executions that a profile holds at most: each has thousands of events."""
@@ -28,9 +33,12 @@ def measure_in_worker(entrants: tuple[Entrant, ...], options: RunOptions, *, con
     executables = []
     for k, entrant in enumerate(entrants):
         control.step(0.5 * k / len(entrants), f"compiling {entrant.name}")
-        executables.append(Executable(legalize(_tagged(entrant.module)), entrant.module.header, entrant.orders))
+        executables.append(_executable(entrant, options))
     first = entrants[0].module
-    arguments = executables[0].place(_inputs(first, options.seed, options.inputs))
+    inputs = _inputs(first, options.seed, options.inputs)
+    if options.alone:
+        inputs = [pieces[:1] for pieces in inputs]
+    arguments = executables[0].place(inputs)
     times: list[list[int]] = [[] for _ in entrants]
     turns = options.warmup + options.repeats
     for turn in range(turns):
@@ -44,18 +52,41 @@ def measure_in_worker(entrants: tuple[Entrant, ...], options: RunOptions, *, con
     profiles = [b""] * len(entrants)
     for k, executable in enumerate(executables if options.profile else ()):
         control.step(0.9 + 0.1 * k / len(entrants), f"profiling {entrants[k].name}")
-        profiles[k] = executable.profile(arguments, min(options.repeats, PROFILED))
-    notes = ("CPU devices run asynchronous operations synchronously: no overlap is measured.",)
+        profiles[k] = _noted(executable.profile(arguments, min(options.repeats, PROFILED)), options)
     return Measurement(
         tuple(
             Timing(entrant.name, tuple(taken), executable.order, profile)
             for entrant, taken, executable, profile in zip(entrants, times, executables, profiles, strict=True)
         ),
         options.platform,
-        first.header.devices,
+        1 if options.alone else first.header.devices,
         kind=executables[0].kind,
-        notes=notes if options.platform == "cpu" else (),
+        alone=options.alone,
+        notes=tuple(_notes(options)),
     )
+
+
+def _executable(entrant: Entrant, options: RunOptions) -> Executable:
+    module = _tagged(entrant.module)
+    proto, header = alone(module) if options.alone else (legalize(module), module.header)
+    made = JobExecutable if options.as_job or options.platform != "cpu" else Executable
+    return made(proto, header, entrant.orders)
+
+
+def _notes(options: RunOptions) -> Iterator[str]:
+    if options.alone:
+        yield ALONE
+    if options.platform == "cpu":
+        yield "CPU devices run asynchronous operations synchronously: no overlap is measured."
+
+
+def _noted(profile: bytes, options: RunOptions) -> bytes:
+    """The profile with what its readers have to know."""
+    if not options.alone:
+        return profile
+    space = XSpace.FromString(profile)
+    space.warnings.append(ALONE)
+    return space.SerializeToString()
 
 
 def _tagged(module: Module) -> Module:

@@ -35,6 +35,9 @@ class RunOptions:
     alone: bool = False
     """Whether one device computes alone, collectives replaced by copies of its own data: per-instruction times of
     compute where fewer devices are attached than the module needs; its results mean nothing."""
+    as_job: bool = False
+    """Whether CPU devices run what jit makes of the module inside a job, every pass on, and the order asked for at the
+    compiler's hook; other platforms always do."""
     deadline: float = DEADLINE
     """Seconds for everything."""
 
@@ -103,8 +106,8 @@ def measure(entrants: Sequence[Entrant], options: RunOptions = DEFAULT, control:
         )
     modules = [entrant.module for entrant in entrants]
     for module in modules:
-        check_runnable(modules[0], module, options.platform)
-    devices = modules[0].header.devices
+        check_runnable(modules[0], module, options.platform, alone=options.alone)
+    devices = 1 if options.alone else modules[0].header.devices
     try:
         found = worker.call(
             "engine.execute.stopwatch:measure_in_worker",

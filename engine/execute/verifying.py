@@ -159,8 +159,10 @@ def verify(
     return found
 
 
-def check_runnable(original: Module, transformed: Module, platform: str) -> None:
+def check_runnable(original: Module, transformed: Module, platform: str, *, alone: bool = False) -> None:
     """What can be told without XLA: two valid modules, alike from outside, of operations that can run, not too large.
+
+    `alone`: on one device, without the others.
 
     Raises UsageError, InputError, UnsupportedError.
     """
@@ -173,7 +175,8 @@ def check_runnable(original: Module, transformed: Module, platform: str) -> None
         refuse(original)
         refuse(transformed)
         largest = max(least_bytes(original), least_bytes(transformed))
-        check_fits(original.name, largest, original.header.devices)
+        devices = original.header.devices
+        check_fits(original.name, largest // devices if alone else largest, 1 if alone else devices)
 
 
 def _check_alike(original: Module, transformed: Module) -> None:

@@ -32,8 +32,12 @@ _SOURCES = {Origin.COMPILER: "compiler's estimate", Origin.MEASURED: "measured"}
 
 def trace_bytes(timeline: Timeline, module: Module, title: str) -> bytes:
     """The trace, gzipped (byte for byte the same for the same timeline)."""
-    text = json.dumps(trace(timeline, module, title), ensure_ascii=True, separators=(",", ":"))
-    return gzip.compress(text.encode("ascii"), mtime=0)
+    return gzip.compress(trace_text(timeline, module, title), mtime=0)
+
+
+def trace_text(timeline: Timeline, module: Module, title: str) -> bytes:
+    """The trace, not compressed."""
+    return json.dumps(trace(timeline, module, title), ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
 def trace(timeline: Timeline, module: Module, title: str) -> dict[str, Any]:
@@ -101,6 +105,8 @@ def _slices(timeline: Timeline, module: Module, tracks: list[int]) -> Iterator[d
             name = f"waits for {arguments['waits for']}"
         elif category == Category.LOOP:
             arguments["trips"] = repeat
+        if instruction in names and category != Category.EXPOSED:
+            arguments |= {"hlo_op": name, "hlo_module": module.name}  # as profilers write it, for readers of theirs
         yield {
             "ph": "X",
             "pid": _PROCESS,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from engine.cost.costs import Origin
 from engine.ir.module import Module
+from engine.profile.profile import PREDICTED
 from engine.profile.xspace_pb2 import XEvent, XLine, XPlane, XSpace
 from engine.timeline.timeline import Category, LaneKind, Timeline
 
@@ -21,7 +22,7 @@ def xplane_bytes(timeline: Timeline, module: Module) -> bytes:
     """The serialised XSpace. Names are those of `module`, whose ids the timeline holds; gaps are left out."""
     space = XSpace()
     if timeline.source is not Origin.MEASURED:
-        space.warnings.append("Predicted by Lapstrake: nothing in this profile was measured.")
+        space.warnings.append(PREDICTED)
     plane = space.planes.add()
     plane.id, plane.name = 1, _DEVICE
     writer = _Writer(plane)

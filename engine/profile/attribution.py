@@ -23,7 +23,7 @@ class Stands:
     """What a compiled instruction stands for."""
 
     name: str
-    """Of our instruction."""
+    """Of our instruction; ``NAME/done`` for the done of a transfer whose start is NAME."""
     copy: bool = False
     """Whether it is the compiler's copy of that instruction's value."""
 
@@ -78,7 +78,8 @@ class _Attribution:
                 continue
             served = name or self._served(instruction)
             if served is not None:
-                yield instruction.name, Stands(served)
+                end = "/done" if name is not None and instruction.opcode.endswith("-done") else ""
+                yield instruction.name, Stands(served + end)
 
     def _served(self, instruction: HloInstructionProto) -> str | None:
         """Of an untagged instruction: what uses it, if that is something that runs, else what it is made of."""

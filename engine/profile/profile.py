@@ -12,6 +12,18 @@ import numpy.typing as npt
 from engine.ir.graph import Ints
 from engine.timeline.timeline import LaneKind
 
+PREDICTED = "Predicted by Lapstrake: nothing in this profile was measured."
+"""What exports of predictions say of themselves."""
+
+SYNCHRONOUS_LANE = "transfers, synchronous"
+"""Name of the lane for transfers of CPU devices, which hold up their device."""
+
+RUN_AS_JOB = "jit_lapstrake_run"
+"""What a module is called that was run as a job would run it."""
+
+ALONE = "One device computed alone: collectives were copies of its own data, and its results mean nothing."
+"""What profiles of such runs say of themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

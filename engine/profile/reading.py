@@ -9,7 +9,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from engine.errors import InputError
-from engine.profile.profile import Profile
+from engine.profile.profile import PREDICTED, Profile
 from engine.profile.trace import is_trace, trace_profile
 from engine.profile.xplane import profile_of
 from engine.profile.xspace_pb2 import XSpace
@@ -28,8 +28,8 @@ def read_profile(path: str) -> Profile:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: {EXPECTED}, but it cannot be read: {error.strerror}") from error
-    return profile_from_bytes(data, path)
+        raise InputError(f"{file}: {EXPECTED}, but it cannot be read: {error.strerror}") from error
+    return profile_from_bytes(data, str(file))
 
 
 def profile_from_bytes(data: bytes, source: str) -> Profile:
@@ -42,6 +42,8 @@ def profile_from_bytes(data: bytes, source: str) -> Profile:
     if not data.strip():
         raise InputError(f"{source}: {EXPECTED}, but the file is empty")
     profile = _read(data, source)
+    if PREDICTED in profile.notes:
+        raise InputError(f"{source}: a measured profile was expected, but this one was predicted by Lapstrake")
     if not len(profile):
         raise InputError(f"{source}: a profile of HLO operations was expected, but it holds none of them")
     return profile

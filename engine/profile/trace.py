@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.errors import InputError
-from engine.profile.profile import Event, Line, Profile, profile_from
+from engine.profile.profile import PREDICTED, SYNCHRONOUS_LANE, Event, Line, Profile, profile_from
 from engine.timeline.timeline import LaneKind
 
 _PS = 1_000_000
@@ -36,8 +36,15 @@ def trace_profile(text: str, source: str) -> Profile:
         raise InputError(f"{source}: a trace was expected, with a list of objects as traceEvents, but it has none")
     processes, threads = _names(records)
     events = list(_events(records, processes, threads, source))
-    platforms = {_platform(event.line.device) for event in events} - {""}
-    return profile_from(events, source, platforms.pop() if len(platforms) == 1 else "")
+    platforms = {_platform(event.line) for event in events} - {""}
+    return profile_from(events, source, platforms.pop() if len(platforms) == 1 else "", _notes(content))
+
+
+def _notes(content: object) -> tuple[str, ...]:
+    """Our own traces say where their times come from."""
+    said = content.get("otherData") if isinstance(content, dict) else None
+    source = said.get("source") if isinstance(said, dict) else None
+    return (PREDICTED,) if source in ("predicted by the model", "compiler's estimate") else ()
 
 
 def _names(records: list[dict[str, Any]]) -> tuple[Mapping[Any, str], Mapping[tuple[Any, Any], str]]:
@@ -75,7 +82,7 @@ def _events(
             continue
         if "device_ordinal" in arguments and not device.startswith("/device:"):
             device, thread = f"cpu {arguments['device_ordinal']}", "thunks"
-        kind = LaneKind.TRANSFER if thread.startswith("Async") or thread == "transfers" else LaneKind.COMPUTE
+        kind = LaneKind.TRANSFER if thread.startswith("Async") or thread.startswith("transfers") else LaneKind.COMPUTE
         start, duration = _time(record, "ts", source), _time(record, "dur", source)
         module = str(arguments.get("hlo_module", ""))
         part = str(record.get("name", "")) if tagged and device.startswith("/device:GPU") else ""
@@ -87,11 +94,11 @@ def _is_operations(device: str, thread: str) -> bool:
     return thread in ("XLA Ops", "Async XLA Ops") or (device.startswith("/device:") and thread.startswith("Stream"))
 
 
-def _platform(device: str) -> str:
+def _platform(line: Line) -> str:
     for platform in ("tpu", "gpu"):
-        if f"/device:{platform}" in device.lower():
+        if f"/device:{platform}" in line.device.lower():
             return platform
-    return "cpu" if device.startswith("cpu ") else ""
+    return "cpu" if line.device.startswith("cpu ") or line.name == SYNCHRONOUS_LANE else ""
 
 
 def _time(record: Mapping[str, Any], key: str, source: str) -> int:

@@ -13,7 +13,7 @@ from engine.cost.program import Program
 from engine.errors import InputError, UsageError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
-from engine.profile.profile import Profile
+from engine.profile.profile import ALONE, RUN_AS_JOB, Profile
 from engine.session.measured_timeline import Step, step_metrics, step_timeline
 from engine.session.variant import Variant
 from engine.timeline.statistics import times_by_instruction
@@ -124,7 +124,13 @@ def measured_variant(
     control.step(0.8, "comparing")
     counts = [number for _, number in steps]
     executions = max(counts) + 1
-    notes = [*profile.notes, *([SYNCHRONOUS] if profile.platform == "cpu" else ()), *others]
+    notes = [*profile.notes, *others]
+    if profile.platform == "cpu":
+        chip = predicted.program.machine.chip.name
+        notes += [
+            SYNCHRONOUS,
+            f"Predicted times are of {chip}, not of this CPU: beside its own they show no error of the model.",
+        ]
     notes.append(
         f"Shown is execution {execution} of {executions} on {devices[device]}; compared are means over all of "
         f"them{'' if len(devices) == 1 else f' and {len(devices)} devices'}."
@@ -149,13 +155,26 @@ def measured_variant(
     )
 
 
+def best_match(variants: Sequence[Variant], profile: Profile) -> Variant:
+    """The variant whose module has the most events of `profile`, the first of them: the one that was run.
+
+    Raises InputError where none has any.
+    """
+    found = [_Matching(variant.program, profile) for variant in variants]
+    counts = [int((matching.instruction >= 0).sum()) for matching in found]
+    best = counts.index(max(counts))
+    found[best].rows()
+    return variants[best]
+
+
 class _Matching:
     """Which instruction each event of a profile belongs to."""
 
     def __init__(self, program: Program, profile: Profile) -> None:
         self.program, self.profile = program, profile
-        known = program.module.by_name
-        ids = np.array([known[n].id if n in known else -1 for n in profile.names], dtype=np.int64)
+        known = {name: instruction.id for name, instruction in program.module.by_name.items()}
+        known |= _dones(program)
+        ids = np.array([known.get(name, -1) for name in profile.names], dtype=np.int64)
         self.instruction: Ints = ids[profile.name] if len(profile) else np.zeros(0, dtype=np.int64)
         """Instruction id by event, -1 for none."""
         self.executed = _executed(program)
@@ -179,9 +198,12 @@ class _Matching:
                 "profile of a job), and the plan that it was run with"
             )
         own = int(counts.argmax())
-        others = [name or "one without a name" for k, name in enumerate(profile.modules) if k != own]
-        notes = (f"Other programs in the profile were left out: {', '.join(sorted(others))}.",) if others else ()
-        return np.flatnonzero(profile.module == own), notes
+        others = sorted(name or "one without a name" for k, name in enumerate(profile.modules) if k != own)
+        notes = [f"Other programs in the profile were left out: {', '.join(others)}."] if others else []
+        name, wanted = profile.modules[own].partition("(")[0], self.program.module.name
+        if name and name not in (wanted, RUN_AS_JOB):
+            notes.append(f"The profile is of a program called {name}, but the module is called {wanted}.")
+        return np.flatnonzero(profile.module == own), tuple(notes)
 
     def steps(self, rows: Ints) -> Mapping[tuple[int, int], Ints]:
         """(device, number of the execution) → its events that belong to an instruction."""
@@ -229,6 +251,16 @@ class _Matching:
         return tuple(sorted(listed, key=lambda u: (-u.time, u.name)))
 
 
+def _dones(program: Program) -> Mapping[str, int]:
+    """``NAME/done`` → id of the done whose start is NAME: what a compiler made of one tagged transfer."""
+    return {
+        f"{graph.names[int(graph.partner[node])]}/done": int(graph.ids[node])
+        for graph in program.graphs.values()
+        for node in range(len(graph))
+        if 0 <= graph.partner[node] < node
+    }
+
+
 def _executed(program: Program) -> Mapping[int, int]:
     """Instruction id → id of the instruction that runs it: the fusion that it is in, else itself."""
     module = program.module
@@ -270,6 +302,8 @@ def _observations(
             continue
         times = model.get(id_)
         transfer = times is not None and times.transfer > 0
+        if transfer and ALONE in profile.notes:
+            continue
         found.append(
             Observation(
                 instruction=id_,

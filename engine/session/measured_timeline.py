@@ -13,7 +13,7 @@ from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.ir.graph import Ints
 from engine.ir.opcodes import COLLECTIVES, is_start
-from engine.profile.profile import Profile
+from engine.profile.profile import ALONE, SYNCHRONOUS_LANE, Profile
 from engine.session.variant import Variant
 from engine.simulate.categories import compute_categories, transfer_category
 from engine.timeline.lanes import rows as lane_rows
@@ -150,6 +150,7 @@ def _frozen(array: Ints) -> Ints:
 def _slices(step: Step) -> list[_Slice]:
     profile, module = step.profile, step.program.module
     own = set(step.instruction[step.rows].tolist())
+    alone = ALONE in profile.notes
     flying = {
         step.executed[int(step.instruction[row])]
         for row in step.rows.tolist()
@@ -165,7 +166,7 @@ def _slices(step: Step) -> list[_Slice]:
         end, opcode = start + int(profile.duration[row]), module.instructions[runs].opcode
         if opcode in _FRAMES:
             slices.append(_Slice(runs, "compute", LaneKind.COMPUTE, start, end, Category.LOOP))
-        elif profile.copies[row]:
+        elif profile.copies[row] or (alone and _transfers(opcode)):
             slices.append(_Slice(runs, "compute", LaneKind.COMPUTE, start, end, Category.COPY))
         elif runs in step.starts:
             slices.append(_Slice(runs, "compute", LaneKind.COMPUTE, start, end, Category.EXPOSED, step.starts[runs]))
@@ -185,7 +186,7 @@ def _transfers(opcode: str) -> bool:
 
 def _lane_of(line: str, platform: str) -> str:
     if platform == "cpu":
-        return "transfers, synchronous"
+        return SYNCHRONOUS_LANE
     return line if platform == "gpu" else "transfers"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.control import QUIET, Control
 from engine.cost.program import Program
 from engine.errors import UsageError
 from engine.execute.timing import DEFAULT, Entrant, RunOptions, Timing, measure
+from engine.ir.graph import Graph
+from engine.ir.module import Module
 from engine.profile.reading import profile_from_bytes
 from engine.schedule.problem import Schedule
 from engine.session.measured import Measured, measured_variant
@@ -50,7 +52,8 @@ def run_variants(variants: Sequence[Variant], options: RunOptions = DEFAULT, con
     """
     if not variants:
         raise UsageError("at least one variant to run was expected, but none came")
-    entrants = [Entrant(v.name, v.program.module, orders_of(v.program, v.schedule)) for v in variants]
+    inlined = options.as_job or options.platform != "cpu"
+    entrants = [Entrant(v.name, v.program.module, orders_of(v.program, v.schedule, inlined=inlined)) for v in variants]
     found = measure(entrants, options, control.part(0.0, 0.9))
     ran = []
     for variant, timing in zip(variants, found.timings, strict=True):
@@ -64,9 +67,31 @@ def run_variants(variants: Sequence[Variant], options: RunOptions = DEFAULT, con
     return Run(tuple(ran), found.platform, found.devices, found.kind, found.alone, found.notes)
 
 
-def orders_of(program: Program, schedule: Schedule) -> Mapping[str, Sequence[str]]:
-    """Computation name → names of its instructions in the order of `schedule`."""
+def orders_of(program: Program, schedule: Schedule, *, inlined: bool = False) -> Mapping[str, Sequence[str]]:
+    """Computation name → names of its instructions in the order of `schedule`; a done is ``START/done``.
+
+    With `inlined` a fusion stands for what is in it: compilers decide anew what they fuse.
+    """
     return {
-        graph.name: [graph.names[node] for node in schedule.orders[computation].nodes.tolist()]
+        graph.name: list(_names(program, graph, schedule.orders[computation].nodes.tolist(), inlined))
         for computation, graph in program.graphs.items()
     }
+
+
+def _names(program: Program, graph: Graph, nodes: Sequence[int], inlined: bool) -> Iterator[str]:
+    for node in nodes:
+        partner = int(graph.partner[node])
+        if 0 <= partner < node:
+            yield f"{graph.names[partner]}/done"
+        elif inlined and graph.opcodes[node] == "fusion":
+            yield from _inside(program.module, int(graph.ids[node]))
+        else:
+            yield graph.names[node]
+
+
+def _inside(module: Module, fusion: int) -> Iterator[str]:
+    for inner in module.computations[module.instructions[fusion].called_computation_ids[0]].instructions:
+        if inner.opcode == "fusion":
+            yield from _inside(module, inner.id)
+        else:
+            yield inner.name

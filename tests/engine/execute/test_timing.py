@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.errors import InputError, UsageError, WorkerError
+from engine.errors import InputError, UnsupportedError, UsageError, WorkerError
 from engine.execute.devices import platforms_found
 from engine.execute.timing import Entrant, RunOptions, Timing, measure
 from engine.hlo.reading import read_here
@@ -36,6 +36,13 @@ def test_zeros_are_refused(tmp_path: Path) -> None:
     module = read_here(SUMMED.encode())
     with pytest.raises(InputError, match="all inputs are zero"):
         measure([Entrant("m", module)], RunOptions(inputs=str(file), deadline=60.0))
+
+
+def test_devices_that_are_not_there_are_said() -> None:
+    for platform in platforms_found(deadline=30.0):
+        if platform.problem:
+            with pytest.raises(UnsupportedError, match="no devices of that platform are attached: .+"):
+                measure([Entrant("m", read_here(SUMMED.encode()))], RunOptions(platform=platform.name, deadline=60.0))
 
 
 def test_wrong_uses() -> None:
