@@ -41,7 +41,7 @@ def test_zeros_are_refused(tmp_path: Path) -> None:
 def test_devices_that_are_not_there_are_said() -> None:
     for platform in platforms_found(deadline=30.0):
         if platform.problem:
-            with pytest.raises(UnsupportedError, match="no devices of that platform are attached: .+"):
+            with pytest.raises(UnsupportedError, match=r"no devices of that platform are attached: .+"):
                 measure([Entrant("m", read_here(SUMMED.encode()))], RunOptions(platform=platform.name, deadline=60.0))
 
 
