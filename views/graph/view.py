@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QResizeEvent, QTransform, QWheelEvent
 from PySide6.QtWidgets import QFrame, QGraphicsScene, QGraphicsView, QWidget
 
+from views import accessible
+from views.accessible import Thing
 from views.graph.camera import Camera
 from views.graph.items import EdgesItem, FramesItem, NodesItem, Shown
 from views.graph.over import Over, OverItem
+from views.graph.things import things_of
 from views.ports import Host
 from views.theme import GRID, colour
 
@@ -43,6 +46,8 @@ class GraphView(QGraphicsView):
         self._press: QPoint | None = None
         self._last: QPoint | None = None
         self._rubber: QPointF | None = None
+        self._things: tuple[Thing, ...] | None = None
+        accessible.install()
         self.setScene(QGraphicsScene(self))
         self.scene().setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
         self.setSceneRect(QRectF(-_FAR, -_FAR, 2 * _FAR, 2 * _FAR))
@@ -69,6 +74,7 @@ class GraphView(QGraphicsView):
     def set_shown(self, shown: Shown | None) -> None:
         """Draw another picture, side or colouring."""
         over = self.over
+        self._forget_things()
         self.scene().clear()
         self.shown, self.nodes, self._over = shown, None, None
         if shown is None:
@@ -85,10 +91,15 @@ class GraphView(QGraphicsView):
 
     def set_over(self, over: Over) -> None:
         if self._over is not None:
+            moved = not np.array_equal(over.selected, self._over.over.selected)
             self._over.set_over(over)
+            if moved:
+                self._forget_things()
+                accessible.tell_focus(self)
 
     def follow_camera(self) -> None:
         """Show what the camera looks at."""
+        self._forget_things()
         scale = self.camera.scale
         self.setTransform(QTransform.fromScale(scale, scale))
         self.centerOn(self.camera.centre)
@@ -139,6 +150,37 @@ class GraphView(QGraphicsView):
         """As `position_at`, as an item of the outline; nothing for the frame that holds everything."""
         position = self.position_at(at)
         return int(self.shown.picture.items[position]) if self.shown is not None and position > 0 else -1
+
+    # For the platform's accessibility interface: see views.accessible
+
+    def things(self) -> tuple[Thing, ...]:
+        if self._things is None:
+            self._things = self._seen_things()
+        return self._things
+
+    def surface(self) -> QWidget:
+        return self.viewport()
+
+    def _seen_things(self) -> tuple[Thing, ...]:
+        if self.shown is None or self.nodes is None:
+            return ()
+        return things_of(
+            self.shown,
+            self.nodes.exposed(self.visible_area()),
+            np.concatenate([self.over.selected, self.over.standing]),
+            self._place,
+            lambda item: self.picked.emit(item, False),
+            lambda item: self.toggled.emit(item, False),
+        )
+
+    def _place(self, position: int) -> QRect:
+        box = self.box(position)
+        return self.mapFromScene(box).boundingRect() if box is not None else QRect()
+
+    def _forget_things(self) -> None:
+        if self._things is not None:
+            self._things = None
+            accessible.tell_changed(self)
 
     # Mouse
 
