@@ -16,8 +16,7 @@ from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
 from engine.ir.module import Module
 from engine.session import edits, files
-from engine.session.evaluation import default_plans
-from engine.session.plan import AS_LOADED, MachineSpec, Plan, plain_plan
+from engine.session.plan import AS_LOADED, MachineSpec, Plan
 from engine.session.session import Entry, Facts, ModuleFile, Session
 from engine.session.store import Store
 
@@ -246,18 +245,18 @@ class Documents(QObject):
         if not self._store.state.reading:
             for key in [key for key in self._adding if key in self.modules]:
                 file = replace(self._adding.pop(key), facts=self._facts[key])
-                made = edits.module_added(self._store.state, file, plans_beside(self._store.state, self.modules[key]))
+                made = edits.module_added(self._store.state, file, plans_beside(self._store.state, self._facts[key]))
                 self._store.become(f"Add {made.label(key)}", made)
 
     def _with_entries(self, session: Session, key: str) -> Session:
         file = session.module(key)
         assert file is not None
         if not session.entries:
-            opened = edits.opened(file.path, first_plans(self.modules[key]), self._machine)
+            opened = edits.opened(file.path, self._facts[key].plans, self._machine)
             entries = tuple(replace(entry, module=key) for entry in opened.entries)
             return replace(session, entries=entries, active=opened.active, base=opened.base)
         bare = replace(session, modules=tuple(m for m in session.modules if m.key != key))
-        made = edits.module_added(bare, file, plans_beside(session, self.modules[key]))
+        made = edits.module_added(bare, file, plans_beside(session, self._facts[key]))
         return replace(made, modules=session.modules, active=session.active)
 
     def _remember(self, path: str) -> None:
@@ -306,21 +305,14 @@ def _work(session: Session) -> tuple[object, ...]:
     return modules, entries, session.marks
 
 
-def first_plans(module: Module) -> Iterable[tuple[str, Plan]]:
-    """What is shown first: the module as loaded, decomposed, and what a compiler gets without decomposition."""
-    for name, plan in default_plans(module, None):
-        if plan.scheduler not in ("memory", "top-down"):
-            yield name, plan
-
-
-def plans_beside(session: Session, module: Module) -> Iterable[tuple[str, Plan]]:
+def plans_beside(session: Session, facts: Facts) -> Iterable[tuple[str, Plan]]:
     """What is shown of a module that comes beside others: as loaded, and under the plan that is looked at."""
-    yield "as loaded", plain_plan(module)
+    yield facts.plans[0]
     entry = session.active_entry
     if entry is not None and entry.plan.scheduler != AS_LOADED.scheduler:
         yield "", entry.plan
     else:
-        yield next((name, plan) for name, plan in first_plans(module) if plan.scheduler != AS_LOADED.scheduler)
+        yield next((name, plan) for name, plan in facts.plans if plan.scheduler != AS_LOADED.scheduler)
 
 
 def fresh(session: Session, modules: Collection[str]) -> Session:

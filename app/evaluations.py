@@ -22,6 +22,8 @@ from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 
+PATIENCE = 10.0
+"""Seconds that a plan which was changed gets to stop: the new one needs what its worker has made of the passes."""
 KEPT = 128
 """Results that are kept, so that undo and going back and forth on a slider are at once."""
 
@@ -99,7 +101,7 @@ class Evaluations(QObject):
         running = self._running.get(entry.key)
         if running is not None and (running.asked != asked or not entry.pending):
             del self._running[entry.key]
-            self._jobs.cancel(running.job)
+            self._jobs.cancel(running.job, PATIENCE)
             running = None
         if running is not None or not entry.pending or (entry.key, asked) in self._refused:
             return

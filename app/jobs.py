@@ -17,6 +17,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from engine import worker
 from engine.control import Cancelled
 from engine.errors import LapstrakeError, WorkerError
+from engine.worker.call import GRACE
 from views.ports import JobState
 
 AT_ONCE = 2
@@ -43,6 +44,8 @@ class _Job:
     state: str = "running"
     error: str = ""
     progress: tuple[float, str] = (0.0, "waiting for its turn")
+    patience: float = GRACE
+    """Seconds that it gets to stop once it is cancelled."""
     cancelled: Event = field(default_factory=Event)
     killed: Event = field(default_factory=Event)
     thread: Thread | None = None
@@ -69,7 +72,7 @@ class _Job:
                     call.kill()
                 elif self.cancelled.is_set() and not asked:
                     asked = True
-                    call.cancel()
+                    call.cancel(self.patience)
             self.told.extend(call.take_told())
             self.value = call.result()
         except LapstrakeError as error:
@@ -131,10 +134,14 @@ class Jobs(QObject):
     def is_running(self, number: int) -> bool:
         return any(job.number == number for job in self._running())
 
-    def cancel(self, number: int) -> None:
-        """Ask a job to stop; it ends as cancelled within about a second."""
+    def cancel(self, number: int, patience: float = GRACE) -> None:
+        """Ask a job to stop; it ends as cancelled within about `patience` seconds.
+
+        More than a second is for a job that another takes the place of, which needs what its worker has kept.
+        """
         for job in self._running():
             if job.number == number:
+                job.patience = patience
                 job.cancelled.set()
                 if job.thread is None:
                     self._finish(job, Cancelled("cancelled"))

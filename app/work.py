@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.control import Cancelled, Control
@@ -14,7 +15,7 @@ from engine.layout.outlining import outline_of
 from engine.layout.picture import Picture, Skeleton, arrange
 from engine.passes.pipeline import Pipeline
 from engine.session.correspondence import Correspondence, correspond
-from engine.session.evaluation import Evaluator
+from engine.session.evaluation import Evaluator, default_plans
 from engine.session.given import GivenFile, content_of
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Asked, Facts
@@ -107,6 +108,13 @@ def load(data: bytes, path: str, *, control: Control) -> tuple[Module, Facts]:
     return module, facts_of(module)
 
 
+def first_plans(module: Module) -> Iterator[tuple[str, Plan]]:
+    """What is shown first: the module as loaded, decomposed, and what a compiler gets without decomposition."""
+    for name, plan in default_plans(module, None):
+        if plan.scheduler not in ("memory", "top-down"):
+            yield name, plan
+
+
 def facts_of(module: Module) -> Facts:
     """What is said about a module as loaded."""
     return Facts(
@@ -117,6 +125,7 @@ def facts_of(module: Module) -> Facts:
         scheduled=module.is_scheduled,
         sha256=module.source.sha256 if module.source is not None else "",
         notes=module.notes,
+        plans=tuple(first_plans(module)),
         names={i.id: i.name for c in module.proto.computations for i in c.instructions},
     )
 

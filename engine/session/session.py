@@ -135,6 +135,8 @@ class Facts:
     scheduled: bool
     sha256: str
     notes: tuple[str, ...] = ()
+    plans: tuple[tuple[str, Plan], ...] = ()
+    """Names and plans of what is shown of it first, as loaded before all."""
     names: Mapping[int, str] = field(default_factory=dict, repr=False)
     """Name of every instruction by id: variants no longer hold those that passes replaced."""
 

@@ -180,11 +180,11 @@ class Call:
         told, self._told = self._told, []
         return told
 
-    def cancel(self) -> None:
-        """Ask the call to stop; its process is killed if it does not within a second. Ends as Cancelled."""
+    def cancel(self, patience: float = GRACE) -> None:
+        """Ask the call to stop; its process is killed if it does not within `patience` seconds. Ends as Cancelled."""
         if self._done or self._kill_at is not None:
             return
-        self._kill_at = time.monotonic() + GRACE
+        self._kill_at = time.monotonic() + patience
         with suppress(OSError):
             self._process.connection.send(Cancel(self._number))
 

@@ -90,7 +90,8 @@ class Pool:
             alike = [p for p in self._idle if p.environment == environment]
             if not alike:
                 return None
-            process = max(alike, key=lambda p: p.nearness(near))
+            # What is near nothing goes where least is kept: it may be cancelled, and its process killed with it.
+            process = max(alike, key=lambda p: p.nearness(near) if near else -len(p.near))
             self._idle.remove(process)
         if process.is_alive():
             return process
