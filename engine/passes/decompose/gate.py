@@ -3,7 +3,9 @@
 `comp` and `comm` are the einsums and collectives as they are. `ring` is all that one link of the logical ring carries
 (`variants.link_load`). `extra` is what nothing hides: the transfer of a prologue or epilogue, what partial einsums take
 longer than whole ones, and the memory traffic that decomposing adds. Element-wise work is taken to fuse with einsums
-on both sides of the comparison, so that the gain of fusion does not pass for that of overlap.
+on both sides of the comparison, so that the gain of fusion does not pass for that of overlap; what cannot fuse with a
+loop is extra. (With a straight line it often cannot either, but there other compute hides what the ring's own einsums
+leave of its transfers, which the gate does not know: over the samples the two come out even.)
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from engine.cost.compute import einsum_time, instruction_time, work_time
 from engine.cost.work import Work
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
+from engine.ir.edit import Editor
 from engine.ir.einsum import read_einsum
 from engine.ir.groups import Groups, Lists, Mode, device_groups
 from engine.ir.module import Header
@@ -24,6 +27,7 @@ from engine.passes.candidate import GateTerms
 from engine.passes.decompose.collectives import Collective
 from engine.passes.decompose.emit_scatter import halved_index
 from engine.passes.decompose.flow import Flow
+from engine.passes.decompose.lost_fusion import put_behind, written_out
 from engine.passes.decompose.plans import GatherPlan, ScatterPlan
 from engine.passes.decompose.site import AllReduceSite, Case, ChainSite, EinsumUse, GatherSite, ScatterSite, Site
 from engine.passes.decompose.variants import Variant, link_load
@@ -34,13 +38,16 @@ _WHOLE: Mapping[tuple[int, int], int] = {}
 class Pricing:
     """Prices sites of one module on one machine, in integer picoseconds of one execution."""
 
-    def __init__(self, flow: Flow, machine: Machine, collectives: Iterable[Collective]) -> None:
+    def __init__(self, flow: Flow, machine: Machine, collectives: Iterable[Collective], editor: Editor) -> None:
+        """`editor`, of the same module, is only looked at."""
         self._flow = flow
+        self._editor = editor
         self._machine = machine
         self._collectives = {c.id: c for c in collectives}
         self._header = flow.module.header
         self._einsum_times: dict[tuple[object, ...], int] = {}
         self._collective_times: dict[int, int] = {}
+        self._lost_times: dict[tuple[int, bool], int] = {}
 
     @property
     def one_at_a_time(self) -> bool:
@@ -90,6 +97,8 @@ class Pricing:
         extra = sum(self._hops(site.groups, shard, abs(hops)) for hops in plan.entries if hops)
         for use in site.uses:
             extra += self._partials(use, plan, size)
+            if variant.form == "rolled":
+                extra += self._lost_before(use, gathers=True) + self._lost_behind(use)
             if use.case is Case.CONTRACTING:
                 output = shapes.byte_count(self._flow.instructions[use.instruction].shape)
                 extra += (len(plan.steps) - 1) * self._memory(output)
@@ -109,6 +118,8 @@ class Pricing:
         comp = self.comp((site.use.instruction,))
         extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
         extra += self._partials(site.use, plan, size, self._halves(site) if variant.halved else (_WHOLE,))
+        if variant.form == "rolled":
+            extra += self._lost_before(site.use, gathers=False)
         extra += size * self._memory(shard)
         return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
 
@@ -126,6 +137,9 @@ class Pricing:
         pieces = 2 if variant.pipelined_halves else 1
         extra = sum(self._taken(u, size * pieces, variant.shards) for u in site.gather.uses)
         extra += self._taken(site.scatter.use, size * pieces, variant.seconds)
+        if variant.form == "rolled":
+            extra += sum(self._lost_before(u, gathers=True) for u in site.gather.uses)
+            extra += self._lost_before(site.scatter.use, gathers=True)
         extra += size * self._memory(sent[1])
         if variant.both and not variant.pipelined_halves:
             rings = [self._ring(groups, n, variant.gather_plan(size), variant) for n in sent]
@@ -199,6 +213,24 @@ class Pricing:
             if count and taken
         )
         return max(0, parts - whole)
+
+    def _lost_before(self, use: EinsumUse, *, gathers: bool) -> int:
+        """Time of what the whole einsum's fusion computed of its operands and a loop finds in memory.
+
+        `gathers`: the blocks of one operand come from elsewhere; otherwise they are sliced off it.
+        """
+        key = (use.instruction, gathers)
+        found = self._lost_times.get(key)
+        if found is None:
+            sliced = {1 - use.side: use.other_dim} if gathers else {use.side: use.dim, 1 - use.side: use.other_dim}
+            works = written_out(self._flow, self._editor, use, sliced)
+            found = self._lost_times[key] = sum(work_time(work, self._machine.chip) for work in works)
+        return found
+
+    def _lost_behind(self, use: EinsumUse) -> int:
+        """Time of what followed the whole einsum in its fusion and follows the loop by itself."""
+        work = put_behind(self._flow, self._editor, use)
+        return 0 if work is None else work_time(work, self._machine.chip)
 
     def _einsum(self, written: HloInstructionProto, sizes: Mapping[tuple[int, int], int]) -> int:
         lhs, rhs = (self._flow.instructions[o].shape for o in written.operand_ids[:2])

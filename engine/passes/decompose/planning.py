@@ -67,7 +67,7 @@ class _Planner:
         control.step(0.1, f"searching {len(collectives)} collectives")
         self._examined = [examine(finder, c) for c in collectives]
         self._rows = row_keys(self.flow, self._examined)
-        self._pricing = Pricing(self.flow, machine, collectives)
+        self._pricing = Pricing(self.flow, machine, collectives, editor)
         self._proposer = Proposer(self.flow, self._pricing, options, editor)
         self._force = self._named("force", options.force)
         both = set(options.force) & set(options.forbid)

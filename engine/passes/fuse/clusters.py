@@ -18,7 +18,7 @@ MOST_COPIES = 4
 
 _AFTER_EINSUM = ("slice", "dynamic-slice", "reshape", "bitcast")
 """Indexing that an einsum's result may pass through inside its fusion."""
-_BEFORE_EINSUM = frozenset(
+BEFORE_EINSUM = frozenset(
     [
         "add",
         "and",
@@ -152,7 +152,7 @@ class Clusters:
             return self._refuse_einsum(node, users, cluster)
         if any(u in cluster.prologue for u in users):
             opcode = self.body.instructions[node].opcode
-            if opcode not in _BEFORE_EINSUM:
+            if opcode not in BEFORE_EINSUM:
                 return f"{opcode} would be computed again for every tile of the einsum"
         if self._reads_updated(node, cluster):
             return "it reads the array that the fusion updates in place"

@@ -6,6 +6,7 @@ import pytest
 
 from engine.chips.machine import Machine
 from engine.cost.collectives import collective_time, ring_time
+from engine.ir.edit import Editor
 from engine.passes.candidate import GateTerms
 from engine.passes.decompose.collectives import collectives_of
 from engine.passes.decompose.examining import examine
@@ -47,7 +48,7 @@ def sites(size: int, chip: str = "tpu-v4") -> tuple[Pricing, Machine, GatherSite
         found.groups, found.readers.uses, rebuild=False,
     )  # fmt: skip
     where = machine(of, chip)
-    return Pricing(flow, where, collectives), where, site, scatter.scatter
+    return Pricing(flow, where, collectives, Editor(flow.module)), where, site, scatter.scatter
 
 
 SHARD = 512 * 1024 * 4
