@@ -97,10 +97,9 @@ def _feeds_einsum(flow: Flow, value: int) -> bool:
 def _kernel(flow: Flow, members: Sequence[int], result: int) -> Work:
     """All `members` in one fusion of their own that writes `result`."""
     work = Work()
-    largest = 0.0
     for operand, share in _read(flow, members).items():
-        largest = max(largest, work.move(flow.instructions[operand].shape, share))
-    work.loop = max(largest, work.move(flow.instructions[result].shape, 1.0))
+        work.move(flow.instructions[operand].shape, share)
+    work.move(flow.instructions[result].shape, 1.0)
     work.vector = float(
         sum(shapes.element_count(flow.instructions[m].shape) for m in members if flow.opcodes[m] not in _MOVES)
     )
