@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +17,7 @@ from app.actions.action import Scope
 from app.actions.table import ACTIONS
 from app.documents import Documents
 from app.evaluations import Evaluations, shared_by
+from app.exports import Exports
 from app.imports import Imports
 from app.iterations import Iterations
 from app.jobs import Jobs
@@ -34,14 +34,16 @@ from engine.errors import LapstrakeError
 from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
 from engine.session import edits, files
+from engine.session.commands import report_command
 from engine.session.lookup import lookup
-from engine.session.session import TRANSIENT, Asked, Entry, Session
+from engine.session.session import TRANSIENT, Asked, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
 from views.compare.differences import DifferencePane
+from views.export.pane import ExportPane
 from views.fusion.pane import FusionPane
 from views.graph.comparison import Comparison
 from views.graph.export import save_graph
@@ -92,6 +94,9 @@ class Explorer(QObject):
         self.compare: ComparePane = ComparePane(self)
         self.graph: GraphPane = GraphPane(self)
         self.runs_pane: RunsPane = RunsPane(self, self.runs)
+        self.exports: Exports = Exports(self.store, self.job_list, self.documents, self)
+        self.exports.said.connect(self._said)
+        self.export: ExportPane = ExportPane(self, self.exports)
         self.window.add_bottom(
             [
                 ("Graph", self.graph),
@@ -102,6 +107,7 @@ class Explorer(QObject):
                 ("Runs", self.runs_pane),
                 ("HLO", HloPane(self)),
                 ("Table", TablePane(self)),
+                ("Export", self.export),
             ]
         )
         self.iterations: Iterations = Iterations(
@@ -288,6 +294,10 @@ class Explorer(QObject):
         self.store.settle(entries=moved.entries)
         return ""
 
+    def show_export(self, what: str) -> None:
+        self.export.choose(what)
+        self.window.show_pane("Export", self.export.comfortable)
+
     def rerun(self) -> None:
         """Compute or read the active variant again although that failed or was cancelled."""
         if self.documents.retry(self.store.state.active_entry):
@@ -373,7 +383,7 @@ class Explorer(QObject):
         session = self.store.state
         entry = session.active_entry
         if entry is not None:
-            command = command_line(session.path, entry)
+            command = report_command(session.path, entry)
             QGuiApplication.clipboard().setText(command)
             self.window.statusBar().showMessage(f"copied: {command}", 8000)
 
@@ -440,21 +450,3 @@ def _subscribe(listeners: list[Callable[[], None]], listener: Callable[[], None]
 def _tell(listeners: list[Callable[[], None]]) -> None:
     for listener in tuple(listeners):
         listener()
-
-
-def command_line(path: str, entry: Entry) -> str:
-    """The command that reports an entry's plan."""
-    plan, machine = entry.plan, entry.machine
-    words = ["lapstrake", "report", path, "--chip", machine.chip]
-    if machine.topology:
-        words += ["--topology", machine.topology]
-    if machine.mesh:
-        words += ["--mesh", machine.mesh]
-    words += ["--passes", plan.passes, "--scheduler", plan.scheduler]
-    if plan.budget is not None:
-        words += ["--budget", str(plan.budget)]
-    if plan.memory_cap is not None:
-        words += ["--memory-cap", str(plan.memory_cap)]
-    for file in (*machine.costs, *((entry.recording.file,) if entry.recording is not None else ())):
-        words += ["--costs", file.path]
-    return shlex.join(words)

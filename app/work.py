@@ -36,7 +36,7 @@ def warm(*, control: Control) -> None:
 
 def evaluate(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
     """The variant that a plan makes. Evaluators are kept: plans that share passes share their work."""
-    return _evaluator(module, spec).evaluate(plan, name, control)
+    return evaluator_of(module, spec).evaluate(plan, name, control)
 
 
 def unfold(
@@ -74,7 +74,7 @@ def outline_steps(
     """The module after so many passes of a plan, and before the last of them, together."""
     passes = Pipeline.parse(plan.passes).passes
     made = [
-        _evaluator(module, spec).transform(replace(plan, passes=str(Pipeline(passes[:count]))), control).module
+        evaluator_of(module, spec).transform(replace(plan, passes=str(Pipeline(passes[:count]))), control).module
         for count in (before, after)
     ]
     return outline_of(made[1], made[0], control.part(0.6, 1.0))
@@ -130,7 +130,7 @@ def facts_of(module: Module) -> Facts:
     )
 
 
-def _evaluator(module: Module, spec: MachineSpec) -> Evaluator:
+def evaluator_of(module: Module, spec: MachineSpec) -> Evaluator:
     key = (module.source.sha256 if module.source is not None else module.name, spec)
     if key not in _evaluators:
         while len(_evaluators) >= _KEPT:

@@ -60,6 +60,7 @@ def main() -> int:
         shown.window.show_pane("HLO")
         _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))
         picture(shown.window, "hlo")
+        _tune(application, shown)
     with explorer(application, "dark", LARGE) as shown:
         _open(application, shown, DECODER)
         shown.window.show_pane("Compare")
@@ -128,6 +129,19 @@ def _select(application: QApplication, shown: Explorer) -> None:
     shown.store.become("Select", state)
     view.setFocus(Qt.FocusReason.OtherFocusReason)
     _pump(application)
+
+
+def _tune(application: QApplication, shown: Explorer) -> None:
+    """Search for a while over some decisions, and stop before anything is written."""
+    shown.perform("tune")
+    page = shown.export.bundle
+    page.path.setText("mlp_fig3.bundle")
+    page.tune.click()
+    _wait(application, lambda: len(shown.exports.progress.trials) >= 12)
+    # Taken while the search runs: the picture is about the table that fills.
+    picture(shown.window, "export")
+    page.stop.click()
+    _wait(application, lambda: not shown.exports.progress.stage)
 
 
 def _select_permute(shown: Explorer) -> None:

@@ -144,10 +144,13 @@ class MainWindow(QMainWindow):
     def layout_state(self) -> QByteArray:
         return self.saveState(LAYOUT_VERSION)
 
-    def show_pane(self, title: str) -> None:
+    def show_pane(self, title: str, height: int = 0) -> None:
+        """Bring a pane to the front, at least `height` pixels high where the window has them."""
         dock = self.docks[title]
         dock.show()
         dock.raise_()
+        if dock.height() < height and not dock.isFloating():
+            self.resizeDocks([dock], [min(height, self.height() // 2)], Qt.Orientation.Vertical)
         widget = dock.widget()
         if widget is not None:
             widget.setFocus()

@@ -143,11 +143,10 @@ def show_rulings(judgement: Judgement) -> None:
     table.add_column("", overflow="fold")
     base = judgement.base.cycles
     for ruling in judgement.rulings:
-        name = "as loaded" if ruling.plan is None else ruling.plan.passes
         if ruling.cycles is None:
-            table.add_row(name, "", "", "", ruling.why_not)
+            table.add_row(ruling.name, "", "", "", ruling.why_not)
             continue
         gain = gain_text(base, ruling.cycles) if base and ruling.plan is not None else ""
         said = "" if ruling.counts else "two permutes go the same way at once: too good to be compared"
-        table.add_row(name, f"{ruling.cycles:,}", gain, time_text(ruling.makespan), said)
+        table.add_row(ruling.name, f"{ruling.cycles:,}", gain, time_text(ruling.makespan), said)
     console().print(table)

@@ -113,6 +113,11 @@ class Target:
         }
 
 
+def installed(platform: str) -> bool:
+    """Whether the compiler for a platform, ``tpu`` or ``cuda``, is there."""
+    return _found(_PACKAGES[platform])
+
+
 def check_installed(target: Target) -> None:
     """Raises UnsupportedError, with what to install, where the compiler for `target` is missing."""
     if not _found(_PACKAGES[target.platform]):

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from engine.control import QUIET, Control
 from engine.errors import UnsupportedError, WorkerError
-from engine.execute.compiling import NO_OPTIONS, Unpredicted
+from engine.execute.compiling import ASYNCHRONOUS_GATHERS, DECOMPOSED_LATE, NO_OPTIONS, Options, Unpredicted
 from engine.execute.targets import check_installed
 from engine.hlo.xla import XlaError
-from engine.passes.pipeline import Pipeline
+from engine.ir.module import Module
 from engine.quantities import microseconds
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan
-from engine.session.production import LEFT_TO_THE_COMPILER, OURS, Produced, Production
+from engine.session.production import OURS, Production
 from engine.session.tuning import Trial, Tuning
 
 MOST = 4
-"""Plans that a compiler is asked about."""
+"""Programs of plans that a compiler is asked about."""
+OWN: Mapping[str, tuple[tuple[str, Options], ...]] = MappingProxyType(
+    {
+        "tpu": (
+            ("as loaded, gathers asynchronous", ASYNCHRONOUS_GATHERS),
+            ("as loaded, decomposed by the compiler", DECOMPOSED_LATE),
+        ),
+        "cuda": (("as loaded", NO_OPTIONS),),
+    }
+)
+"""What a compiler is asked to make of the module as loaded, by platform."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
     """What the compiler predicts for one program."""
 
+    name: str
+    """What was compiled, in words."""
     plan: Plan | None
     """None for the module as loaded."""
     cycles: int | None
@@ -39,7 +53,7 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a compiler says of plans, the module as loaded first."""
+    """What a compiler says of programs: of the module as loaded, then of plans."""
 
     target: str
     versions: Mapping[str, str]
@@ -47,7 +61,9 @@ class Judgement:
 
     @property
     def base(self) -> Ruling:
-        return self.rulings[0]
+        """What the compiler makes of the module as loaded, the fastest of its own ways."""
+        own = [r for r in self.rulings if r.plan is None]
+        return min(own, key=lambda ruling: (ruling.cycles is None, ruling.cycles or 0))
 
     @property
     def best(self) -> Ruling:
@@ -61,6 +77,7 @@ class Judgement:
             "versions": dict(self.versions),
             "rulings": [
                 {
+                    "name": r.name,
                     "passes": None if r.plan is None else r.plan.passes,
                     "cycles": r.cycles,
                     "predicted_us": microseconds(r.makespan),
@@ -77,45 +94,45 @@ def judge(
 ) -> tuple[Tuning, Judgement]:
     """What the search found, with the plan as its best that the compiler finds fastest; and what it says of each.
 
-    Plans that a compiler is given alike (it fuses and orders by itself) are asked about once, by the one that the model
-    finds best. Raises UnsupportedError where the compiler is not installed.
+    Plans that leave a compiler the same program (it fuses and orders by itself) are asked about once, by the one that
+    the model finds best. Raises UnsupportedError where the compiler is not installed.
     """
     check_installed(production.target)
-    asked: list[Plan | None] = [None, *contenders(found.trials, most)]
+    asked: list[tuple[str, Plan | None, Module, Options]] = [
+        (name, None, production.module, options) for name, options in OWN[production.target.platform]
+    ]
+    ours = OURS[production.target.platform]
+    known = contenders(production, found.trials, most, control.part(0.0, 0.1))
+    asked += [(plan.passes, plan, module, ours) for plan, module in known]
     rulings, versions = [], dict[str, str]()
-    for number, plan in enumerate(asked):
-        part = control.part(number / len(asked), (number + 1) / len(asked))
-        ruling, made = _rule(production, plan, part)
-        rulings.append(ruling)
-        versions = versions if made is None else dict(made.compiled.versions)
+    for number, (name, plan, module, options) in enumerate(asked):
+        part = control.part(0.1 + 0.9 * number / len(asked), 0.1 + 0.9 * (number + 1) / len(asked))
+        part.step(0.0, f"compiling {name} for {production.target}")
+        try:
+            made = production.compiled(name, module, options, control=part)
+        except (Unpredicted, UnsupportedError, WorkerError, XlaError) as reason:
+            rulings.append(Ruling(name, plan, None, why_not=str(reason)))
+            continue
+        versions = dict(made.compiled.versions)
+        rulings.append(Ruling(name, plan, made.cycles, made.variant.metrics.makespan, made.counts))
     judgement = Judgement(str(production.target), versions, tuple(rulings))
     chosen = judgement.best.plan
     best = found.base if chosen is None else evaluator.evaluate(chosen)
     return replace(found, best=best), judgement
 
 
-def contenders(trials: Sequence[Trial], most: int) -> list[Plan]:
-    """The best plan, by the model, of each program that a compiler would be given; the best of those first."""
-    best: dict[str, Trial] = {}
+def contenders(
+    production: Production, trials: Sequence[Trial], most: int, control: Control = QUIET
+) -> list[tuple[Plan, Module]]:
+    """The best plan, by the model, of each program that the compiler would be given, with that program; the best first.
+
+    Texts of plans differ where programs do not: what ``auto`` comes to can also be named.
+    """
+    found: dict[bytes, tuple[Plan, Module]] = {}
     for trial in sorted((t for t in trials if t.metrics is not None), key=lambda t: t.makespan or 0):
-        best.setdefault(_given(trial.plan), trial)
-    return [trial.plan for trial in best.values()][:most]
-
-
-def _given(plan: Plan) -> str:
-    passes = Pipeline.parse(plan.passes).passes
-    return str(Pipeline(tuple(step for step in passes if step.name not in LEFT_TO_THE_COMPILER)))
-
-
-def _rule(production: Production, plan: Plan | None, control: Control) -> tuple[Ruling, Produced | None]:
-    name = "as loaded" if plan is None else plan.passes
-    control.step(0.0, f"compiling {name} for {production.target}")
-    try:
-        if plan is None:
-            made = production.compiled(name, production.module, NO_OPTIONS, control=control)
-        else:
-            module = production.transformed(plan, control.part(0.0, 0.2)).module
-            made = production.compiled(name, module, OURS[production.target.platform], control=control.part(0.2, 1.0))
-    except (Unpredicted, UnsupportedError, WorkerError, XlaError) as reason:
-        return Ruling(plan, None, why_not=str(reason)), None
-    return Ruling(plan, made.cycles, made.variant.metrics.makespan, made.counts), made
+        if len(found) >= most:
+            break
+        module = production.transformed(trial.plan, control).module
+        program = hashlib.sha256(module.proto.SerializeToString(deterministic=True)).digest()
+        found.setdefault(program, (trial.plan, module))
+    return list(found.values())

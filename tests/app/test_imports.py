@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app import kept
-from app.explorer import Explorer, command_line
+from app.explorer import Explorer
 from engine.cost.costs import Origin
 from engine.session import edits
+from engine.session.commands import report_command
 from engine.session.given import Recording, RecordingKind, take
 from engine.session.plan import AS_LOADED
 from engine.session.session import Entry
@@ -63,7 +64,7 @@ def test_costs_price_plans_and_are_undone_saved_and_removed(
     assert (rank.title, rank.origin, rank.said) == ("costs.csv", "your table", "1 times used, 1 not")
     assert rank.left == ("nobody: no instruction is called that",)
     assert model.title == "model"
-    assert command_line("step.hlo", priced).endswith(f"--costs {table}")
+    assert report_command("step.hlo", priced).endswith(f"--costs {table}")
     assert explorer.window.plan_line.costs.text() == "costs.csv"
     place = tmp_path / "a.lapstrake"
     assert explorer.documents.save(str(place)) == ""

@@ -14,12 +14,13 @@ from pytestqt.qtbot import QtBot
 
 from app.actions.action import Scope
 from app.actions.table import ACTIONS, MENUS
-from app.explorer import Explorer, command_line
+from app.explorer import Explorer
 from app.jobs import Jobs
 from app.recovery import Recovery
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.session import edits, files
+from engine.session.commands import report_command
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Check, Session
 from engine.session.store import Store
@@ -173,7 +174,7 @@ def test_copy_as_command_line_quotes_what_the_shell_would_eat(explorer: Explorer
     open_sample(qtbot, explorer)
     entry = explorer.store.state.active_entry
     assert entry is not None
-    text = command_line("my model.hlo", entry)
+    text = report_command("my model.hlo", entry)
     assert text.startswith("lapstrake report 'my model.hlo' --chip tpu-v4 --passes ")
     explorer.perform("copy-command")
     assert QGuiApplication.clipboard().text().startswith("lapstrake report ")

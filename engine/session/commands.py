@@ -1,0 +1,72 @@
+"""What the window does, as the command that does the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+
+from engine.quantities import bytes_text, parse_bytes
+from engine.session.choices import DIMENSIONS
+from engine.session.plan import MachineSpec, Plan
+from engine.session.session import Entry
+
+
+def report_command(path: str, entry: Entry, *, html: str = "") -> str:
+    """Reports an entry's plan; as a file where `html` names one."""
+    words = ["lapstrake", "report", path, *machine_words(entry.machine), *plan_words(entry.plan)]
+    recorded = ["--costs", entry.recording.file.path] if entry.recording is not None else []
+    return shlex.join([*words, *recorded, *(["--html", html] if html else [])])
+
+
+def export_command(path: str, entry: Entry, to: str, out: str) -> str:
+    """Writes an entry's variant in one of `engine.export.contents`' formats."""
+    if to == "report":
+        return report_command(path, entry, html=out)
+    words = ["lapstrake", "export", path, *machine_words(entry.machine), *plan_words(entry.plan)]
+    return shlex.join([*words, "--to", to, "-o", out])
+
+
+def tune_command(
+    path: str,
+    machine: MachineSpec,
+    out: str,
+    *,
+    start: Plan | None = None,
+    dimensions: Collection[str] = (),
+    memory_cap: int | None = None,
+    time_limit: float | None = None,
+    target: str = "",
+    check: bool = True,
+    order_only: bool = False,
+) -> str:
+    """Searches and bundles; with a `start` and no `dimensions`, bundles that plan."""
+    words = ["lapstrake", "tune", path, *machine_words(machine)]
+    if order_only:
+        words += ["--order-only"]
+    elif start is not None:
+        words += plan_words(start, cap=False)
+        words += ["--search", ",".join(name for name in DIMENSIONS if name in dimensions)] if dimensions else []
+    words += ["--memory-cap", _bytes(memory_cap)] if memory_cap is not None else []
+    words += ["--time-limit", f"{time_limit:g}"] if time_limit is not None else []
+    words += ["--target", target] if target else []
+    words += [] if check else ["--no-verify"]
+    return shlex.join([*words, "-o", out])
+
+
+def machine_words(machine: MachineSpec) -> list[str]:
+    words = ["--chip", machine.chip]
+    words += ["--topology", machine.topology] if machine.topology else []
+    words += ["--mesh", machine.mesh] if machine.mesh else []
+    return words + [word for file in machine.costs for word in ("--costs", file.path)]
+
+
+def plan_words(plan: Plan, *, cap: bool = True) -> list[str]:
+    words = ["--passes", plan.passes, "--scheduler", plan.scheduler]
+    words += ["--budget", str(plan.budget)] if plan.budget is not None else []
+    return words + (["--memory-cap", _bytes(plan.memory_cap)] if cap and plan.memory_cap is not None else [])
+
+
+def _bytes(size: int) -> str:
+    """As people write it where that is exact."""
+    text = bytes_text(size).replace(" ", "")
+    return text if parse_bytes(text) == size else str(size)

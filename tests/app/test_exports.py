@@ -1,0 +1,190 @@
+"""The Export tab with real jobs: files, a search with its bundle, and every way in which that ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.explorer import Explorer
+from app.exports import known_of
+from app.settings import Settings
+from engine.export.contents import FORMATS
+from engine.hlo.reading import read_here
+from engine.session.plan import Plan
+from views.export.port import Outcome, Stage
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig3_train_2x2_f32.hlo"
+LONG = 120_000
+
+
+@pytest.fixture
+def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
+    made = Explorer(Settings(tmp_path / "window.ini"))
+    made.show()
+    qtbot.waitExposed(made.window)
+    made.open(str(shutil.copy(SAMPLE, tmp_path / "step.hlo")))
+    store = made.store
+    qtbot.waitUntil(
+        lambda: store.state.facts is not None and not any(e.pending for e in store.state.entries), timeout=LONG
+    )
+    yield made
+    made.window.close()
+    made.window.deleteLater()
+    made.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+
+
+def ended(qtbot: QtBot, explorer: Explorer) -> Outcome:
+    qtbot.waitUntil(lambda: explorer.exports.progress.stage is Stage.IDLE, timeout=LONG)
+    outcome = explorer.exports.progress.outcome
+    assert outcome is not None
+    return outcome
+
+
+def test_every_format_is_written_beside_the_module(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    explorer.perform("export")
+    assert explorer.export.isVisible()
+    for name, kind in FORMATS.items():
+        explorer.export.choose(name)
+        explorer.export.file.export.click()
+        qtbot.waitUntil(lambda: not explorer.exports.writing.running, timeout=LONG)
+        outcome = explorer.exports.writing.outcome
+        assert outcome is not None
+        assert outcome.good, outcome.said
+        assert (tmp_path / f"step.B{kind.suffix}").stat().st_size > 0
+    assert "is_scheduled=true" in (tmp_path / "step.B.hlo").read_text()
+    assert read_here((tmp_path / "step.B.hlo").read_bytes()).is_scheduled
+    assert "as loaded" in (tmp_path / "step.B.html").read_text()
+    explorer.export.file.path.setText(str(tmp_path / "none" / "step.html"))
+    explorer.export.file.export.click()
+    qtbot.waitUntil(lambda: not explorer.exports.writing.running, timeout=LONG)
+    outcome = explorer.exports.writing.outcome
+    assert outcome is not None
+    assert not outcome.good
+    assert "cannot write" in outcome.said
+
+
+def test_a_search_ends_in_a_bundle(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    explorer.perform("tune")
+    page = explorer.export.bundle
+    assert "A bare dump" in page.known.text()
+    for name, choice in page.dimensions.items():
+        choice.setChecked(name in ("ring", "budget"))
+    page.tune.click()
+    assert page.stop.isVisible()
+    outcome = ended(qtbot, explorer)
+    assert outcome.good, outcome.said
+    assert "predicted by the model" in outcome.said
+    assert "Equal on 4 cpu devices" in outcome.said
+    manifest = json.loads((tmp_path / "step.bundle" / "manifest.json").read_text())
+    assert manifest["search"]["dimensions"] == ["ring", "budget"]
+    assert len(manifest["search"]["trials"]) == len(explorer.exports.progress.trials) == page.table.rowCount()
+    assert manifest["verification"]["done"]
+    best = explorer.exports.progress.best
+    assert best is not None
+    assert manifest["plan"]["passes"] == best.passes
+    page.table.clearSelection()
+    page.add.click()
+    entry = explorer.store.state.active_entry
+    assert entry is not None
+    assert entry.plan == page.table.plan
+    page.copy.click()
+    assert QGuiApplication.clipboard().text().startswith("lapstrake tune ")
+
+
+def test_a_search_is_stopped_and_its_best_bundled(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    explorer.perform("tune")
+    page = explorer.export.bundle
+    page.check.setChecked(False)
+    page.tune.click()
+    qtbot.waitUntil(lambda: len(explorer.exports.progress.trials) >= 2, timeout=LONG)
+    page.stop.click()
+    outcome = ended(qtbot, explorer)
+    assert (outcome.good, outcome.said) == (False, "Stopped; no bundle was written.")
+    assert "Bundle the best so far" in outcome.way_out
+    assert not (tmp_path / "step.bundle").exists()
+    assert page.table.rowCount() >= 2
+    page.bundle.click()
+    outcome = ended(qtbot, explorer)
+    assert outcome.good, outcome.said
+    assert "Not verified: verification was switched off" in outcome.said
+    assert (tmp_path / "step.bundle" / "lapstrake_job.py").is_file()
+
+
+def test_what_fails_is_said_and_nothing_is_lost(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    page = explorer.export.bundle
+    (tmp_path / "mine").mkdir()
+    page.path.setText(str(tmp_path / "mine"))
+    page.dimensions["ring"].setChecked(True)
+    for name, choice in page.dimensions.items():
+        choice.setChecked(name == "ring")
+    page.cap.setText("1KiB")
+    page.tune.click()
+    outcome = ended(qtbot, explorer)
+    assert "Nothing that was tried is faster than the module as loaded" in outcome.said
+    assert all(trial.metrics is None for trial in explorer.exports.progress.trials)
+    page.cap.clear()
+    wish = page.wish()
+    assert wish is not None
+    explorer.exports.bundle(wish, Plan("decompose", "bottom-up"))
+    outcome = ended(qtbot, explorer)
+    assert "exists and is no bundle" in outcome.said
+    assert "what was there before is as it was" in outcome.way_out
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+def test_a_plan_that_changes_the_numbers_is_refused(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = explorer.export.bundle
+    wish = page.wish()
+    assert wish is not None
+    monkeypatch.setattr("app.exports._BUNDLE", "tests.app.slow:refuse_bundle")
+    explorer.exports.bundle(wish, Plan("decompose", "bottom-up"))
+    outcome = ended(qtbot, explorer)
+    assert not outcome.good
+    assert outcome.said.startswith("No bundle was written: a plan that changes the numbers is no plan. NOT EQUAL")
+    assert "Bundle another plan" in outcome.way_out
+
+
+def test_another_file_forgets_what_was_found(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    page = explorer.export.bundle
+    page.tune.click()
+    qtbot.waitUntil(lambda: bool(explorer.exports.progress.trials), timeout=LONG)
+    explorer.open(str(shutil.copy(SAMPLE, tmp_path / "other.hlo")))
+    assert explorer.exports.progress.stage is Stage.IDLE
+    assert not explorer.exports.progress.trials
+    qtbot.waitUntil(lambda: explorer.store.state.facts is not None, timeout=LONG)
+
+
+def test_what_is_known_of_the_job(tmp_path: Path) -> None:
+    text = SAMPLE.read_bytes()
+    assert "A bare dump" in known_of(read_here(text, str(SAMPLE))).said
+    elided = text.replace(b"ENTRY", b"%c () -> f32[9] {\n  ROOT %e = f32[9] constant({...})\n}\n\nENTRY", 1)
+    found = known_of(read_here(elided, str(SAMPLE)))
+    assert not found.able
+    assert "elided" in found.said
+    capture = {
+        "fingerprint": {},
+        "signature": {},
+        "versions": {},
+        "scheduled": {"sha256": ""},
+        "obstacle": "",
+        "name": "f",
+    }
+    (tmp_path / "capture.json").write_text(json.dumps(capture))
+    for name, order_only in (("partitioned.hlo", False), ("scheduled.hlo", True)):
+        (tmp_path / name).write_bytes(text)
+        known = known_of(read_here(text, str(tmp_path / name)))
+        assert (known.able, known.order_only) == (True, order_only)
+    (tmp_path / "capture.json").write_text(json.dumps({**capture, "obstacle": "it calls back to the host"}))
+    blocked = known_of(read_here(text, str(tmp_path / "partitioned.hlo")))
+    assert not blocked.able
+    assert "it calls back to the host" in blocked.said

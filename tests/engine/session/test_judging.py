@@ -1,0 +1,124 @@
+"""A compiler's word on plans: asked about each program once, and never trusted where its figure is too good."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from app.cli.main import main
+from engine.control import QUIET, Control
+from engine.errors import UnsupportedError
+from engine.execute.compiling import Unpredicted
+from engine.execute.targets import Target
+from engine.hlo.reading import read
+from engine.ir.module import Module
+from engine.session.evaluation import Evaluator
+from engine.session.judging import contenders, judge
+from engine.session.plan import Plan
+from engine.session.production import Production
+from engine.session.tuning import Trial, Tuning
+
+ROOT = Path(__file__).parents[3]
+MODULE = ROOT / "tests" / "data" / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
+PLANS = (
+    "decompose{ring=one}",
+    "decompose{ring=one},async-permute",
+    "decompose{ring=both}",
+    "decompose{ring=one,unroll=2}",
+)
+
+
+@pytest.fixture(scope="module")
+def production() -> Production:
+    return Production(read(MODULE), Target.parse("tpu:v4:2x2x2"))
+
+
+@pytest.fixture(scope="module")
+def found(production: Production) -> tuple[Evaluator, Tuning]:
+    evaluator = Evaluator(production.module, production.spec)
+    base = evaluator.evaluate(Plan("fuse{policy=default}", "as-loaded"))
+    variants = [evaluator.evaluate(Plan(passes, "bottom-up")) for passes in PLANS]
+    best = min(variants, key=lambda v: v.metrics.makespan)
+    return evaluator, Tuning(base, best, tuple(Trial(v.plan, v.metrics) for v in variants), finished=True)
+
+
+def compiler(answers: Mapping[str, tuple[int, bool]], asked: list[str]) -> object:
+    """Stands in for `Production.compiled`: cycles, and whether they count, by the name of what is compiled."""
+
+    def compiled(_: Production, name: str, module: Module, options: object, control: Control = QUIET) -> object:
+        asked.append(name)
+        if name not in answers:
+            raise Unpredicted("nothing in the module is asynchronous")
+        cycles, counts = answers[name]
+        metrics = SimpleNamespace(makespan=cycles * 1000)
+        made = SimpleNamespace(versions={"libtpu": "0.0.51"})
+        return SimpleNamespace(cycles=cycles, counts=counts, variant=SimpleNamespace(metrics=metrics), compiled=made)
+
+    return compiled
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.session.judging.check_installed", lambda target: None)
+
+
+def test_programs_are_told_apart_by_what_they_are(production: Production, found: tuple[Evaluator, Tuning]) -> None:
+    names = [plan.passes for plan, _ in contenders(production, found[1].trials, 9)]
+    assert not {PLANS[0], PLANS[1]} <= set(names)
+    assert len(names) == len(set(names)) < len(PLANS)
+    assert len(contenders(production, found[1].trials, 1)) == 1
+
+
+def test_the_fastest_that_counts_is_taken(
+    production: Production, found: tuple[Evaluator, Tuning], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator, tuning = found
+    first, *rest = (plan.passes for plan, _ in contenders(production, tuning.trials, 4))
+    asked: list[str] = []
+    answers = {"as loaded, decomposed by the compiler": (900, True), first: (100, False), rest[0]: (500, True)}
+    monkeypatch.setattr(Production, "compiled", compiler(answers, asked))
+    judged, judgement = judge(production, evaluator, tuning)
+    assert judged.best.plan.passes == rest[0]
+    assert judgement.base.cycles == 900
+    assert judgement.rulings[0].why_not == "nothing in the module is asynchronous"
+    assert len(asked) == len(set(asked))
+    said = judgement.as_json()
+    assert said["target"] == "tpu:v4:2x2x2"
+    assert [r["counts"] for r in said["rulings"] if r["name"] == first] == [False]
+
+
+def test_the_compiler_s_own_way_may_win(
+    production: Production, found: tuple[Evaluator, Tuning], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator, tuning = found
+    names = {plan.passes: (500, True) for plan, _ in contenders(production, tuning.trials, 4)}
+    answers = {"as loaded, gathers asynchronous": (400, True), **names}
+    monkeypatch.setattr(Production, "compiled", compiler(answers, []))
+    judged, judgement = judge(production, evaluator, tuning)
+    assert judged.best is judged.base
+    assert judgement.best is judgement.base
+
+
+def test_a_compiler_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    if importlib.util.find_spec("jax_plugins") is not None:
+        pytest.skip("the CUDA plugin is installed")
+    command = ["tune", str(MODULE), "--target", "cuda:h100:1x1x8", "-o", str(tmp_path / "b"), "--quiet"]
+    assert main(command) == 2
+    assert "pip install 'lapstrake[cuda]'" in capsys.readouterr().err
+    assert issubclass(Unpredicted, UnsupportedError)
+
+
+@pytest.mark.full
+def test_the_tpu_compiler_chooses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if importlib.util.find_spec("libtpu") is None:
+        pytest.skip("libtpu is not installed: pip install 'lapstrake[tpu]'")
+    plan = ["--passes", "decompose{ring=one}", "--scheduler", "bottom-up", "--search", "ring"]
+    command = ["tune", str(MODULE), "--target", "tpu:v4:2x2x2", *plan, "--no-verify", "--quiet"]
+    assert main([*command, "-o", str(tmp_path / "b")]) == 0
+    out = capsys.readouterr().out
+    assert "by the compiler for tpu:v4:2x2x2, not measured" in out
+    assert "as loaded, decomposed by the compiler" in out
