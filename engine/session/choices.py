@@ -47,7 +47,7 @@ class Choices:
             tuple(decompose.items()),
             force,
             forbid,
-            given.get("async-permute", {}).get("kinds", "permute"),
+            given.get("async-permute", {"kinds": "supported"}).get("kinds", "permute"),
             policy,
             tuple((fuse or {}).items()),
             plan.scheduler,

@@ -14,8 +14,8 @@ from engine.session.session import Entry
 def report_command(path: str, entry: Entry, *, html: str = "") -> str:
     """Reports an entry's plan; as a file where `html` names one."""
     words = ["lapstrake", "report", path, *machine_words(entry.machine), *plan_words(entry.plan)]
-    recorded = ["--costs", entry.recording.file.path] if entry.recording is not None else []
-    return shlex.join([*words, *recorded, *(["--html", html] if html else [])])
+    words += ["--html", html] if html else []
+    return shlex.join([*words, *cost_words(entry)])
 
 
 def export_command(path: str, entry: Entry, to: str, out: str) -> str:
@@ -23,15 +23,14 @@ def export_command(path: str, entry: Entry, to: str, out: str) -> str:
     if to == "report":
         return report_command(path, entry, html=out)
     words = ["lapstrake", "export", path, *machine_words(entry.machine), *plan_words(entry.plan)]
-    return shlex.join([*words, "--to", to, "-o", out])
+    return shlex.join([*words, "--to", to, "-o", out, *cost_words(entry)])
 
 
 def tune_command(
     path: str,
-    machine: MachineSpec,
+    entry: Entry,
     out: str,
     *,
-    start: Plan | None = None,
     dimensions: Collection[str] = (),
     memory_cap: int | None = None,
     time_limit: float | None = None,
@@ -39,25 +38,31 @@ def tune_command(
     check: bool = True,
     order_only: bool = False,
 ) -> str:
-    """Searches and bundles; with a `start` and no `dimensions`, bundles that plan."""
-    words = ["lapstrake", "tune", path, *machine_words(machine)]
+    """Searches from an entry's plan and bundles; without `dimensions`, bundles that plan."""
+    words = ["lapstrake", "tune", path, *machine_words(entry.machine)]
     if order_only:
         words += ["--order-only"]
-    elif start is not None:
-        words += plan_words(start, cap=False)
+    else:
+        words += plan_words(entry.plan, cap=False)
         words += ["--search", ",".join(name for name in DIMENSIONS if name in dimensions)] if dimensions else []
     words += ["--memory-cap", _bytes(memory_cap)] if memory_cap is not None else []
     words += ["--time-limit", f"{time_limit:g}"] if time_limit is not None else []
     words += ["--target", target] if target else []
     words += [] if check else ["--no-verify"]
-    return shlex.join([*words, "-o", out])
+    return shlex.join([*words, "-o", out, *cost_words(entry)])
 
 
 def machine_words(machine: MachineSpec) -> list[str]:
     words = ["--chip", machine.chip]
     words += ["--topology", machine.topology] if machine.topology else []
     words += ["--mesh", machine.mesh] if machine.mesh else []
-    return words + [word for file in machine.costs for word in ("--costs", file.path)]
+    return words
+
+
+def cost_words(entry: Entry) -> list[str]:
+    """Files that the entry's times come from, later ones win."""
+    files = (*entry.machine.costs, *((entry.recording.file,) if entry.recording is not None else ()))
+    return [word for file in files for word in ("--costs", file.path)]
 
 
 def plan_words(plan: Plan, *, cap: bool = True) -> list[str]:

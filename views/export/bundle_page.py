@@ -36,7 +36,7 @@ from views.theme import GRID
 _TIPS = {
     "scheduler": "bottom-up, top-down, memory, and local search in the end",
     "fusion": "overlap, default, auto, none",
-    "async": "permutes alone, or all collectives, in flight",
+    "async": "permutes alone in flight, or all that the chip's compiler makes asynchronous",
     "chain": "gather → einsum → einsum → scatter as one sequence",
     "ring": "one direction or both",
     "unroll": "one or two steps of a loop as one",
@@ -232,9 +232,8 @@ class BundlePage(QWidget):
         every = wish.dimensions == frozenset(DIMENSIONS)
         return tune_command(
             str(Path(session.path).parent) if order_only else session.path,
-            entry.machine,
+            entry,
             wish.path,
-            start=None if order_only else entry.plan,
             dimensions=DIMENSIONS if every else wish.dimensions,
             memory_cap=wish.memory_cap,
             time_limit=wish.seconds,

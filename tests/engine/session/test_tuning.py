@@ -69,7 +69,7 @@ def test_a_plan_is_a_point_and_back() -> None:
     text = "decompose{ring=one,force=a;b},async-permute{kinds=all},fuse{policy=auto,apart=dot.3}"
     plan = Plan(text, "memory", None, 7)
     assert Choices.of(plan).plan(7) == plan
-    assert Choices.of(Plan("", "exact")).plan(None) == Plan("decompose,async-permute", "exact")
+    assert Choices.of(Plan("", "exact")).plan(None) == Plan("decompose,async-permute{kinds=supported}", "exact")
 
 
 def test_dimensions_are_named() -> None:
