@@ -22,8 +22,9 @@ from engine.errors import LapstrakeError, UnsupportedError, WorkerError
 from engine.execute.compiling import Compiled, Unpartitioned
 from engine.execute.legalize import list_groups
 from engine.execute.pinning import Pin
+from engine.execute.stopping import Stop
 from engine.execute.targets import Target
-from engine.execute.transforms import register
+from engine.execute.transforms import Stage, register
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Module
@@ -31,6 +32,7 @@ from engine.ir.module import Module
 _PARTITIONERS = {"tpu": "tpu-spmd-partitioning", "cuda": "spmd-partitioning,sharding-propagation"}
 _PACKAGES = {"tpu": ("libtpu",), "cuda": ("jax-cuda12-pjrt", "jax-cuda12-plugin")}
 _pin = Pin()
+_stop = Stop()
 
 
 def compile_in_worker(
@@ -39,6 +41,7 @@ def compile_in_worker(
     options: Mapping[str, bool | int | str],
     placement: Sequence[int] | None,
     orders: Mapping[str, Sequence[str]],
+    scheduled_only: bool,
     *,
     control: Control,
 ) -> Compiled:
@@ -49,16 +52,19 @@ def compile_in_worker(
     if orders:
         _register_pin(target.platform)
     _pin.ask(orders)
+    _stop.wanted = scheduled_only and _can_stop(target.platform)
     with TemporaryDirectory(prefix="lapstrake-compiler-") as folder:
         asked = {**options, "xla_dump_to": folder, "xla_dump_latency_hiding_schedule": True}
         begun = time.perf_counter()
+        text = ""
         try:
             executable = _compile(program, target, placed, asked)
             text = executable.hlo_modules()[0].to_string()
         except LapstrakeError:
             raise
         except (RuntimeError, ValueError, ir.MLIRError) as error:
-            raise WorkerError(f"the compiler for {target} refuses {program.name}: {_said(error)}") from None
+            if Stop.SAID not in str(error):
+                raise WorkerError(f"the compiler for {target} refuses {program.name}: {_said(error)}") from None
         seconds = time.perf_counter() - begun
         schedules = sorted(Path(folder).glob("*schedule.txt"))
         schedule = schedules[0].read_text(errors="replace") if schedules else ""
@@ -146,6 +152,16 @@ def topology_of(target: Target) -> Any:
 @cache
 def _register_pin(platform: str) -> None:
     register(_pin, platform, _library(platform))
+
+
+@cache
+def _can_stop(platform: str) -> bool:
+    """Whether the compiler can be stopped behind its scheduler; otherwise it compiles to the end."""
+    try:
+        register(_stop, platform, _library(platform), Stage.POST_SCHEDULER)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def _library(platform: str) -> str:

@@ -73,7 +73,7 @@ class Compiled:
 
     target: Target
     text: str
-    """Optimised HLO, scheduled."""
+    """Optimised HLO, scheduled; empty where the compilation ended with the schedule."""
     schedule: str
     """The compiler's predicted schedule, ScheduleProto text; empty where it wrote none: nothing is asynchronous."""
     seconds: float
@@ -99,13 +99,15 @@ def compile_module(
     options: Options = NO_OPTIONS,
     placement: Sequence[int] | None = None,
     orders: Orders = NO_ORDERS,
+    scheduled_only: bool = False,
     deadline: float = DEADLINE,
     control: Control = QUIET,
 ) -> Compiled:
     """Compile a partitioned module as it is, or an unpartitioned program, for `target`.
 
     `placement`: the chip of each of the module's devices, numbered along the target's first dimension fastest; by
-    default in order. `orders` forces the order of the named computations, where the versions allow.
+    default in order. `orders` forces the order of the named computations, where the versions allow. With
+    `scheduled_only` the compilation ends once the schedule is there, a fraction of the time, where the versions allow.
 
     Raises UnsupportedError for a compiler that is not installed or versions that cannot force an order, UsageError
     for a module that is partitioned for another number of devices, WorkerError for what the compiler refuses, where
@@ -123,6 +125,7 @@ def compile_module(
             dict(options),
             None if placement is None else [int(chip) for chip in placement],
             {name: list(order) for name, order in orders.items()},
+            scheduled_only,
             environment=target.environment,
             deadline=deadline,
             control=control,

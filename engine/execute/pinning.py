@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloComputationProto, HloModuleProto
 
-_FREE = ("parameter", "constant")
+_FIRST = ("parameter", "constant")
+
+UNTIMED = frozenset({*_FIRST, "get-tuple-element", "bitcast", "tuple"})
+"""Opcodes that take no time and are not chained. The compiler takes some of them away after scheduling; a dependency
+on one would pass to its operand then, and could close a cycle."""
 
 
 class Pin:
@@ -42,7 +46,7 @@ class Pin:
 
 
 def force(proto: HloModuleProto, computation: HloComputationProto, order: Sequence[str]) -> None:
-    """Chain the instructions of one computation by control dependencies and write the order as its schedule.
+    """Chain what takes time in one computation by control dependencies and write the order as its schedule.
 
     Raises UnsupportedError where the instructions are not those of `order`.
     """
@@ -56,15 +60,14 @@ def force(proto: HloModuleProto, computation: HloComputationProto, order: Sequen
     wanted = [known[name] for name in order]
     previous = None
     for instruction in wanted:
-        if instruction.opcode in _FREE:
+        if instruction.opcode in UNTIMED:
             continue
         del instruction.control_predecessor_ids[:]
         if previous is not None:
             instruction.control_predecessor_ids.append(previous.id)
         previous = instruction
     # Protos list instructions after what they depend on, control dependencies included.
-    free = [i for i in wanted if i.opcode in _FREE]
-    sequence = free + [i for i in wanted if i.opcode not in _FREE]
+    sequence = sorted(wanted, key=lambda i: i.opcode not in _FIRST)
     copies = [type(i).FromString(i.SerializeToString()) for i in sequence]
     del computation.instructions[:]
     computation.instructions.extend(copies)

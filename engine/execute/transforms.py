@@ -1,4 +1,4 @@
-"""Registers a function that may change a module inside a production compiler, before it schedules.
+"""Registers a function that sees a module inside a production compiler, before or after it schedules, and may change it.
 
 jax 0.12 has a public function for that, which also serves compilers without a device. jaxlib 0.10.2 serves attached
 devices only; there the plugin's C interface is called instead (`pjrt_c_api_xla_transform_extension.h` of openxla/xla,
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from enum import IntEnum
 from importlib import import_module
 from typing import Any
 
@@ -22,29 +23,39 @@ _PUBLIC_SINCE = (0, 12)
 _BY_C_SINCE = (0, 10, 2)
 _EXTENSION_TYPE = 24
 _VERSION = 1
-_BEFORE_SCHEDULING = 0
 
 
-def register(transform: Transform, platform: str, library: str) -> None:
-    """Have `transform` called on every module before it is scheduled, by the compiler in the plugin `library`.
+class Stage(IntEnum):
+    """When a function is called; the numbers are those of the C interface."""
+
+    PRE_SCHEDULER = 0
+    POST_SCHEDULER = 1
+
+
+def register(transform: Transform, platform: str, library: str, stage: Stage = Stage.PRE_SCHEDULER) -> None:
+    """Have `transform` called on every module at `stage`, by the compiler in the plugin `library`.
 
     There is no way back: the caller's function decides which modules it changes. An exception in it fails the
     compilation. Raises UnsupportedError for versions that cannot do it.
     """
     numbers = tuple(int(part) for part in version().split(".")[:3] if part.isdigit())
     if numbers >= _PUBLIC_SINCE:
-        _register_publicly(transform, platform)
+        _register_publicly(transform, platform, stage)
     elif numbers >= _BY_C_SINCE:
-        _register_by_c(transform, library)
+        _register_by_c(transform, library, stage)
     else:
-        raise UnsupportedError(_refusal(f"jaxlib {version()} offers no hook before scheduling"))
+        raise UnsupportedError(_refusal(f"jaxlib {version()} offers no hook around scheduling"))
 
 
-def _register_publicly(transform: Transform, platform: str) -> None:
+def _register_publicly(transform: Transform, platform: str, stage: Stage) -> None:
     xla = import_module("jax.extend.xla")
     xla.register_hlo_module_transformation(
-        transform, name="lapstrake", stage=xla.PipelineStage.PRE_SCHEDULER, platforms=platform
+        transform, name=_name(stage), stage=getattr(xla.PipelineStage, stage.name), platforms=platform
     )
+
+
+def _name(stage: Stage) -> str:
+    return f"lapstrake-{stage.name.lower()}"
 
 
 class _Text(ctypes.Structure):
@@ -110,7 +121,7 @@ _kept: list[Any] = []
 """What the compiler holds pointers to."""
 
 
-def _register_by_c(transform: Transform, library: str) -> None:
+def _register_by_c(transform: Transform, library: str, stage: Stage) -> None:
     extension = _extension(library)
     texts: list[Any] = []
 
@@ -129,8 +140,8 @@ def _register_by_c(transform: Transform, library: str) -> None:
 
     call = _Function(run)
     callbacks = _Callbacks(_VERSION, None, call)
-    name = b"lapstrake"
-    asked = _Registration(ctypes.sizeof(_Registration), name, len(name), _BEFORE_SCHEDULING, ctypes.pointer(callbacks))
+    name = _name(stage).encode()
+    asked = _Registration(ctypes.sizeof(_Registration), name, len(name), stage, ctypes.pointer(callbacks))
     _kept.extend((call, callbacks, name))
     if extension.register(ctypes.byref(asked)):
         raise UnsupportedError(_refusal(f"{library} refused the function"))

@@ -34,6 +34,7 @@ from engine.execute.compiling import (
     Unpredicted,
     compile_module,
 )
+from engine.execute.pinning import UNTIMED
 from engine.execute.targets import Target, check_installed
 from engine.ir.graph import Graph, Ints
 from engine.ir.module import Module
@@ -291,17 +292,13 @@ def _names(program: Program, schedule: Schedule, known: set[str]) -> Mapping[str
 
 
 def _kept(made: Produced, orders: Orders) -> bool:
-    """Whether the compiler's schedule has the pinned order, parameters and constants aside."""
+    """Whether the compiler's schedule has the pinned order, but for what takes no time."""
     for computation in made.compiled.predicted().schedule.computations:
         order = orders.get(computation.name)
         if order is None:
             continue
-        free = {
-            name
-            for name, opcode in zip(computation.names, computation.opcodes, strict=True)
-            if opcode in ("parameter", "constant")
-        }
-        if [n for n in order if n not in free] != [n for n in computation.names if n not in free]:
+        opcodes = dict(zip(computation.names, computation.opcodes, strict=True))
+        if [n for n in order if opcodes.get(n) not in UNTIMED] != [n for n in opcodes if opcodes[n] not in UNTIMED]:
             return False
     return True
 
