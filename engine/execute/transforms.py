@@ -1,4 +1,4 @@
-"""Registers a function that sees a module inside a production compiler, before or after it schedules, and may change it.
+"""Registers a function that sees a module inside a production compiler, around its scheduler, and may change it.
 
 jax 0.12 has a public function for that, which also serves compilers without a device. jaxlib 0.10.2 serves attached
 devices only; there the plugin's C interface is called instead (`pjrt_c_api_xla_transform_extension.h` of openxla/xla,

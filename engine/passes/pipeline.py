@@ -17,6 +17,7 @@ PASSES = Registry(
     group="lapstrake.passes",
     table={
         "decompose": "engine.passes.decompose.decompose:Decompose",
+        "flatten": "engine.passes.flatten:Flatten",
         "async-permute": "engine.passes.async_permute:AsyncPermute",
         "fuse": "engine.passes.fuse.fuse:Fuse",
     },
