@@ -21,6 +21,8 @@ _OVERRIDES = ("force", "forbid")
 class Choices:
     """What a plan decides, dimension by dimension."""
 
+    flatten: str = "none"
+    """What `flatten` merges before anything is decomposed; ``none`` leaves the pass out."""
     decompose: tuple[tuple[str, str], ...] = ()
     """Options of `decompose` that differ from their defaults, as (name, value)."""
     force: frozenset[str] = frozenset()
@@ -42,8 +44,10 @@ class Choices:
         given = {name: dict(values) for name, values in options.split(plan.passes)}
         decompose, fuse = given.get("decompose", {}), given.get("fuse")
         force, forbid = (frozenset(filter(None, decompose.pop(name, "").split(";"))) for name in _OVERRIDES)
+        flatten = given.get("flatten")
         policy = "none" if fuse is None else fuse.pop("policy", "overlap")
         return Choices(
+            "none" if flatten is None else flatten.get("indices", "contracting"),
             tuple(decompose.items()),
             force,
             forbid,
@@ -57,6 +61,7 @@ class Choices:
     def plan(self, memory_cap: int | None) -> Plan:
         given = [*self.decompose, *((n, ";".join(sorted(rows))) for n, rows in self._overrides() if rows)]
         passes = [
+            *([] if self.flatten == "none" else [_text("flatten", [("indices", self.flatten)])]),
             _text("decompose", given),
             _text("async-permute", [] if self.kinds == "permute" else [("kinds", self.kinds)]),
         ]

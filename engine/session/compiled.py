@@ -9,7 +9,7 @@ import numpy as np
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.control import QUIET, Control
-from engine.cost.scheduled_module import read_scheduled_module
+from engine.cost.scheduled_module import ScheduledModule, read_scheduled_module
 from engine.ir.module import Module
 from engine.session.aligning import aligned
 from engine.session.plan import AS_LOADED, MachineSpec
@@ -31,7 +31,17 @@ def compiler_variant(
     Its module is the one inside the schedule. Its times are the compiler's, with the waits inside loops that the
     compiler's own totals leave out; a note says what these come to. Raises InputError where the text is damaged.
     """
-    scheduled = read_scheduled_module(text, path)
+    return predicted_variant(read_scheduled_module(text, path), spec, name, control, loaded)
+
+
+def predicted_variant(
+    scheduled: ScheduledModule,
+    spec: MachineSpec,
+    name: str = "compiler",
+    control: Control = QUIET,
+    loaded: Module | None = None,
+) -> Variant:
+    """As `compiler_variant`, of a schedule that is read already."""
     if loaded is not None:
         scheduled = replace(scheduled, module=aligned(scheduled.module, loaded))
     machine = machine_for(scheduled.module, load_chip(spec.chip), spec.topology, spec.mesh)

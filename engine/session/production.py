@@ -17,8 +17,10 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
+from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.cost.programs import prepare
+from engine.cost.scheduled_module import ScheduledModule
 from engine.errors import UnsupportedError, WorkerError
 from engine.execute.compiling import (
     ASYNCHRONOUS_GATHERS,
@@ -44,11 +46,11 @@ from engine.schedule.directions import Way, most_each_way, one_each_way, ways
 from engine.schedule.problem import Order, Schedule
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
-from engine.session.compiled import compiler_variant
+from engine.session.compiled import predicted_variant
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 from engine.simulate.replay import price
-from engine.simulate.simulator import SimulationOptions, makespan_of, simulate
+from engine.simulate.simulator import SimulationOptions, simulate
 from engine.timeline.timeline import Metrics
 
 OURS: Mapping[str, Options] = MappingProxyType({"tpu": ASYNCHRONOUS_GATHERS, "cuda": NO_OPTIONS})
@@ -63,6 +65,7 @@ class Produced:
     """A compiler's result, judged twice."""
 
     compiled: Compiled
+    predicted: ScheduledModule
     variant: Variant
     """Under the compiler's own costs, waits inside loops included."""
     model: Metrics
@@ -97,12 +100,17 @@ class Produced:
 class Ordered:
     """An order for what the compiler made of a module."""
 
-    plan: Plan
+    variant: Variant
+    """What it should take by the compiler's costs, to tell orders apart before compiling again."""
     orders: Orders
     options: Options
     """That the compiler was given; with others it may make other instructions."""
-    cycles: int
-    """What it should take by the compiler's costs, to tell orders apart before compiling again."""
+    clock: float
+    """The compiler's cycles per microsecond."""
+
+    @property
+    def cycles(self) -> int:
+        return round(self.variant.metrics.makespan * self.clock / 1e6)
 
 
 class Production:
@@ -127,16 +135,20 @@ class Production:
         program: Module | Unpartitioned,
         options: Options = NO_OPTIONS,
         orders: Orders = NO_ORDERS,
+        scheduled_only: bool = False,
         control: Control = QUIET,
     ) -> Produced:
-        """`program` compiled, as the variant `name`. Raises what `compile_module` does, and Unpredicted for a
-        module with nothing asynchronous in it."""
+        """`program` compiled, as the variant `name`; arguments are those of `compile_module`.
+
+        Raises what that does, and Unpredicted for a module with nothing asynchronous in it.
+        """
         made = compile_module(
             program,
             self.target,
             options=options,
             placement=self._placement(),
             orders=orders,
+            scheduled_only=scheduled_only,
             deadline=self.deadline,
             control=control,
         )
@@ -145,7 +157,7 @@ class Production:
     def judged(self, made: Compiled, name: str) -> Produced:
         """A compiler's result as a variant."""
         predicted = made.predicted()
-        variant = compiler_variant(made.schedule, f"the schedule of {name}", self.spec, name)
+        variant = predicted_variant(predicted, self.spec, name)
         program = variant.program
         if self.target.platform == "cuda":
             entry = predicted.schedule.computations[-1]
@@ -159,6 +171,7 @@ class Production:
         used = [(program.graphs[id_], order.nodes) for id_, order in variant.schedule.orders.items()]
         return Produced(
             compiled=made,
+            predicted=predicted,
             variant=variant,
             model=ours.metrics,
             clock=predicted.schedule.computations[0].cycles_per_microsecond,
@@ -180,24 +193,30 @@ class Production:
 
         Permutes that go the same way follow each other. Raises Infeasible where no order fits the plan's budget.
         """
-        predicted = loose.compiled.predicted()
-        program = price(predicted, self.machine)
+        program = price(loose.predicted, self.machine)
         budget = plan.budget or self.machine.chip.default_budget
         scheduler = parse_scheduler(plan.scheduler)
         schedule = _apart(
             program, schedule_program(program, scheduler, budget, memory_cap=plan.memory_cap, control=control)
         )
-        makespan = makespan_of(program, schedule, SimulationOptions(sharing=False))
-        known = {computation.name for computation in predicted.schedule.computations}
-        cycles = round(makespan * loose.clock / 1e6)
-        return Ordered(plan, _names(program, schedule, known), loose.compiled.options, cycles)
+        simulation = simulate(program, schedule, SimulationOptions(sharing=False))
+        known = {computation.name for computation in loose.predicted.schedule.computations}
+        variant = replace(
+            loose.variant,
+            plan=plan,
+            program=program,
+            schedule=schedule,
+            timeline=replace(simulation.timeline, source=Origin.COMPILER),
+            metrics=simulation.metrics,
+        )
+        return Ordered(variant, _names(program, schedule, known), loose.compiled.options, loose.clock)
 
     def pinned(self, name: str, module: Module, ordered: Ordered, control: Control = QUIET) -> Produced:
         """`module` compiled again, in the order that `ordered` chose. Raises UnsupportedError where versions cannot."""
-        made = self.compiled(name, module, ordered.options, ordered.orders, control)
+        made = self.compiled(name, module, ordered.options, ordered.orders, control=control)
         if not _kept(made, ordered.orders):
             raise UnsupportedError(f"the compiler for {self.target} did not keep the order that was pinned")
-        return replace(made, variant=replace(made.variant, plan=ordered.plan))
+        return replace(made, variant=replace(made.variant, plan=ordered.variant.plan))
 
     def _placement(self) -> list[int] | None:
         """Chips by device; None where several devices share a chip, which compilers number by themselves."""
@@ -293,7 +312,7 @@ def _names(program: Program, schedule: Schedule, known: set[str]) -> Mapping[str
 
 def _kept(made: Produced, orders: Orders) -> bool:
     """Whether the compiler's schedule has the pinned order, but for what takes no time."""
-    for computation in made.compiled.predicted().schedule.computations:
+    for computation in made.predicted.schedule.computations:
         order = orders.get(computation.name)
         if order is None:
             continue

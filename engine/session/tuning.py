@@ -7,11 +7,12 @@ found is then put in order by local search, the only scheduler that takes the ti
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from engine.control import QUIET, Cancelled, Control
 from engine.errors import UnsupportedError, UsageError
+from engine.passes.candidate import Candidate
 from engine.passes.rows import Row, rows_of
 from engine.schedule.errors import Infeasible
 from engine.session.choices import AXES, DIMENSIONS, SITES, Choices
@@ -128,6 +129,13 @@ def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: 
         search.better(at, replace(at, scheduler=POLISH))
 
 
+def contested(candidates: Iterable[Candidate]) -> tuple[Row, ...]:
+    """Rows of sites whose verdict could be another, those with most at stake first, MOST_ROWS of them."""
+    # Chains are turned as a whole, by the option of that name.
+    sites = [c for c in candidates if c.gate is not None and c.kind != "chain"]
+    return tuple(sorted(rows_of(sites), key=lambda row: -abs(row.gain))[:MOST_ROWS])
+
+
 class _Search:
     """Evaluated points, so that none is evaluated twice, and the best of them."""
 
@@ -166,11 +174,7 @@ class _Search:
         plan = choices.plan(self.cap)
         if self.trials[plan].metrics is None:
             return ()
-        candidates = self._evaluator.transform(plan).candidates
-        # Chains are turned as a whole, by the option of that name.
-        sites = [c for c in candidates if c.gate is not None and c.kind != "chain"]
-        rows = rows_of(sites)
-        return tuple(sorted(rows, key=lambda row: -abs(row.gain))[:MOST_ROWS])
+        return contested(self._evaluator.transform(plan).candidates)
 
     def _try(self, plan: Plan) -> Trial:
         try:
