@@ -211,9 +211,13 @@ class Production:
         )
         return Ordered(variant, _names(program, schedule, known), loose.compiled.options, loose.clock)
 
-    def pinned(self, name: str, module: Module, ordered: Ordered, control: Control = QUIET) -> Produced:
+    def pinned(
+        self, name: str, module: Module, ordered: Ordered, *, scheduled_only: bool = False, control: Control = QUIET
+    ) -> Produced:
         """`module` compiled again, in the order that `ordered` chose. Raises UnsupportedError where versions cannot."""
-        made = self.compiled(name, module, ordered.options, ordered.orders, control=control)
+        made = self.compiled(
+            name, module, ordered.options, ordered.orders, scheduled_only=scheduled_only, control=control
+        )
         if not _kept(made, ordered.orders):
             raise UnsupportedError(f"the compiler for {self.target} did not keep the order that was pinned")
         return replace(made, variant=replace(made.variant, plan=ordered.variant.plan))
@@ -259,7 +263,7 @@ def produce(production: Production, plan: Plan, *, control: Control = QUIET) -> 
         name = "ours, our order pinned"
         try:
             order = production.ordered(ours, plan, control.part(0.8, 0.85))
-            found.append(production.pinned(name, result.module, order, control.part(0.85, 1.0)))
+            found.append(production.pinned(name, result.module, order, control=control.part(0.85, 1.0)))
         except (UnsupportedError, WorkerError) as reason:
             missing.append(f"{name}: {reason}")
     return found, missing
