@@ -141,6 +141,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--mesh", metavar="x=8,y=8", help="inferred if missing; rings lie on neighbours where they can")
     _plan(add)
+    add.add_argument(
+        "--tune", action="store_true", help="search for the plan that takes the fewest of the compiler's cycles"
+    )
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1 and what the compiler said")
     add.add_argument("-o", "--output", metavar="DIR", help="also write its optimised HLO and predicted schedules")
     add.add_argument("--deadline", type=float, default=900.0, metavar="SECONDS", help="for one compilation; 900")

@@ -17,33 +17,55 @@ from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from app.cli.tables import console
 from engine.errors import UsageError
-from engine.execute.targets import Target
+from engine.execute.targets import Target, check_installed
 from engine.export.writing import write_atomically
 from engine.quantities import gain_text, microseconds, time_text
 from engine.session.plan import Plan
 from engine.session.production import LEFT_TO_THE_COMPILER, PIN_BUDGET, Produced, Production, produce
+from engine.session.production_tuning import tune_production
+from engine.session.tuning import Searched
 
-DEFAULT_PLAN = Plan("decompose", "bottom-up", PIN_BUDGET)
+DEFAULT_PLAN = Plan("flatten,decompose", "bottom-up", PIN_BUDGET)
 """The compiler makes permutes asynchronous and fuses by itself."""
+
+SEARCHING = 0.7
+"""Share of the work that a search is."""
 
 
 def run(arguments: Namespace) -> int:
     """Print the compiler's variants; 1 when it predicts no schedule at all."""
-    plan = _plan(arguments)
-    with progress(arguments) as control:
+    if arguments.tune and (arguments.passes, arguments.scheduler, arguments.budget) != (None, None, None):
+        raise UsageError("--tune finds passes and a scheduler: --passes, --scheduler and --budget cannot come with it")
+    plan, tried = _plan(arguments), None
+    with progress(arguments, limited=not arguments.tune) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.05))
         production = Production(module, Target.parse(arguments.target), arguments.mesh, arguments.deadline)
-        found, missing = produce(production, plan, control=control.part(0.05, 1.0))
+        if arguments.tune:
+            check_installed(production.target)
+            with progress(arguments) as limited:
+                tried = tune_production(production, memory_cap=plan.memory_cap, control=limited.part(0.05, SEARCHING))
+            plan = plan if tried.best is None else tried.best.plan
+        found, missing = produce(
+            production,
+            plan,
+            scheduled_only=not arguments.output,
+            control=control.part(SEARCHING if arguments.tune else 0.05, 1.0),
+        )
     for text in dict.fromkeys((*production.machine.notes, *missing, *(n for p in found for n in p.variant.notes))):
         note(arguments, f"note: {text}")
     if arguments.output:
         _write(Path(arguments.output), found)
     if arguments.json:
         report = schema.report(module, production.machine, [p.variant for p in found])
-        json.dump({**report, "compiler": _compiler(production, found, missing)}, sys.stdout, indent=1)
+        said = _compiler(production, found, missing)
+        if tried is not None:
+            said["search"] = _search(tried)
+        json.dump({**report, "compiler": said}, sys.stdout, indent=1)
         print()
     else:
         _show(production, found)
+        if tried is not None:
+            _show_search(tried)
     return DONE if found else BAD_ANSWER
 
 
@@ -55,6 +77,17 @@ def _plan(arguments: Namespace) -> Plan:
         loading.budget(arguments) or DEFAULT_PLAN.budget,
         loading.memory_cap(arguments),
     )
+
+
+def _show_search(tried: Searched) -> None:
+    stopped = "" if tried.finished else ", stopped at the time limit"
+    possible = sum(trial.makespan is not None for trial in tried.trials)
+    print(f"{len(tried.trials)} plans tried, {len(tried.trials) - possible} not possible{stopped}")
+    if tried.best is None:
+        print("no plan was possible")
+        return
+    plan = tried.best.plan
+    print(f'ours: --passes "{plan.passes}" --scheduler {plan.scheduler}')
 
 
 def _show(production: Production, found: Sequence[Produced]) -> None:
@@ -111,6 +144,21 @@ def _compiler(production: Production, found: Sequence[Produced], missing: Sequen
                 "compile_seconds": round(produced.compiled.seconds, 3),
             }
             for produced in found
+        ],
+    }
+
+
+def _search(tried: Searched) -> dict[str, Any]:
+    return {
+        "finished": tried.finished,
+        "trials": [
+            {
+                "passes": trial.plan.passes,
+                "scheduler": trial.plan.scheduler,
+                "predicted_us": None if trial.makespan is None else microseconds(trial.makespan),
+                "why_not": trial.why_not,
+            }
+            for trial in tried.trials
         ],
     }
 

@@ -156,7 +156,9 @@ def _register_pin(platform: str) -> None:
 
 @cache
 def _can_stop(platform: str) -> bool:
-    """Whether the compiler can be stopped behind its scheduler; otherwise it compiles to the end."""
+    """Whether the compiler can be stopped behind its scheduler; the GPU compiler ends soon by itself."""
+    if platform != "tpu":
+        return False
     try:
         register(_stop, platform, _library(platform), Stage.POST_SCHEDULER)
     except UnsupportedError:

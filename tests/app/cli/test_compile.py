@@ -13,7 +13,8 @@ from app.cli.main import BAD_ANSWER, BAD_USAGE, DONE, main
 from engine.control import QUIET, Control
 from engine.execute.compiling import Compiled
 from engine.session.plan import Plan
-from engine.session.production import Produced, Production
+from engine.session.production import PIN_BUDGET, Produced, Production
+from engine.session.tuning import Searched, Trial
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "tests" / "data" / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
@@ -26,10 +27,14 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """Plans that a compiler was asked for; its answer is a schedule from a file."""
     asked: list[Plan] = []
 
-    def predict(production: Production, plan: Plan, *, control: Control = QUIET) -> tuple[list[Produced], list[str]]:
+    def predict(
+        production: Production, plan: Plan, *, scheduled_only: bool, control: Control = QUIET
+    ) -> tuple[list[Produced], list[str]]:
         asked.append(plan)
         text = gzip.decompress(SCHEDULE.read_bytes()).decode()
-        made = Compiled(production.target, "HloModule optimised", text, 1.5, {"libtpu": "0.0.51"})
+        made = Compiled(
+            production.target, "" if scheduled_only else "HloModule optimised", text, 1.5, {"libtpu": "0.0.51"}
+        )
         return [production.judged(made, "TPU compiler, default")], ["ours: no hook"]
 
     monkeypatch.setattr(compile_command, "produce", predict)
@@ -59,7 +64,7 @@ def test_json(plans: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
     assert variant["cycles_per_microsecond"] == 1050
     assert variant["counts"] == (variant["permutes_each_way"] <= 1)
     assert report["variants"][0]["source"] == "compiler"
-    assert (plans[0].passes, plans[0].scheduler, str(plans[0].budget)) == ("decompose", "improve", "3")
+    assert (plans[0].passes, plans[0].scheduler, str(plans[0].budget)) == ("flatten,decompose", "improve", "3")
 
 
 def test_nothing_predicted_is_a_bad_answer(
@@ -82,3 +87,22 @@ def test_a_missing_compiler_says_what_to_install(
 def test_a_target_of_another_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMAND[:2], "--target", "tpu:v4:2x2x1", "--quiet"]) == BAD_USAGE
     assert "8 devices" in capsys.readouterr().err
+
+
+def test_a_search_says_what_it_tried(
+    plans: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best = Plan("decompose{gate=off}", "top-down", PIN_BUDGET)
+    trials = (Trial(best, 5), Trial(Plan("flatten", "top-down"), None, "refused"))
+    monkeypatch.setattr(compile_command, "tune_production", lambda *_, **__: Searched(trials, finished=False))
+    monkeypatch.setattr(compile_command, "check_installed", lambda target: None)
+    assert main([*COMMAND, "--tune"]) == DONE
+    out = capsys.readouterr().out
+    assert "2 plans tried, 1 not possible, stopped at the time limit" in out
+    assert '--passes "decompose{gate=off}" --scheduler top-down' in out
+    assert plans == [best]
+    assert main([*COMMAND, "--tune", "--json"]) == DONE
+    search = json.loads(capsys.readouterr().out)["compiler"]["search"]
+    assert [trial["why_not"] for trial in search["trials"]] == ["", "refused"]
+    assert main([*COMMAND, "--tune", "--passes", "decompose"]) == BAD_USAGE
+    assert "--passes" in capsys.readouterr().err
