@@ -22,8 +22,7 @@ from engine.export.writing import write_atomically
 from engine.quantities import gain_text, microseconds, time_text
 from engine.session.plan import Plan
 from engine.session.production import LEFT_TO_THE_COMPILER, PIN_BUDGET, Produced, Production, produce
-from engine.session.production_tuning import tune_production
-from engine.session.tuning import Searched
+from engine.session.production_tuning import Searched, tune_production
 
 DEFAULT_PLAN = Plan("flatten,decompose", "bottom-up", PIN_BUDGET)
 """The compiler makes permutes asynchronous and fuses by itself."""

@@ -84,9 +84,12 @@ Run = tuple[Index, ...]
 
 
 def _runs(indices: Sequence[Index], roles: set[Role]) -> list[Run]:
-    """The indices in groups that become one: of one role, beside each other and in the same order everywhere."""
+    """The indices in groups that become one: of one role, beside each other and in the same order everywhere.
+
+    Those that are summed over come in the left operand's order: which is first changes nothing.
+    """
     runs: list[Run] = []
-    for index in indices:
+    for index in sorted(indices, key=lambda i: (i.lhs or 0) if i.role is Role.CONTRACTING else -1):
         if runs and index.role in roles and index.role is runs[-1][-1].role and _follows(runs[-1][-1], index):
             runs[-1] = (*runs[-1], index)
         else:

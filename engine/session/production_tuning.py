@@ -76,8 +76,10 @@ class CompilersJudge:
         return self._results[plan.passes]
 
     def judge(self, plan: Plan) -> tuple[Plan, Metrics]:
-        """The plan with the scheduler whose order is best, and what it takes then. Raises Infeasible, and UnsupportedError for what the
-        compiler refuses or predicts no schedule for."""
+        """The plan with the scheduler whose order is best, and what it takes then.
+
+        Raises Infeasible, and UnsupportedError for what the compiler refuses or predicts no schedule for.
+        """
         module = self.transform(plan).module
         key = hashlib.sha256(module.proto.SerializeToString(deterministic=True)).digest()
         key += f"{plan.budget} {plan.memory_cap}".encode()

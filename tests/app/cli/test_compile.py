@@ -14,8 +14,11 @@ from engine.control import QUIET, Control
 from engine.execute.compiling import Compiled
 from engine.session.plan import Plan
 from engine.session.production import PIN_BUDGET, Produced, Production
-from engine.session.tuning import Searched, Trial
+from engine.session.production_tuning import Searched
+from engine.session.tuning import Trial
+from engine.timeline.timeline import Metrics
 
+NOTHING = Metrics(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0)
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "tests" / "data" / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
 SCHEDULE = ROOT / "tests" / "data" / "tpu-compiler" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
@@ -93,7 +96,7 @@ def test_a_search_says_what_it_tried(
     plans: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     best = Plan("decompose{gate=off}", "top-down", PIN_BUDGET)
-    trials = (Trial(best, 5), Trial(Plan("flatten", "top-down"), None, "refused"))
+    trials = (Trial(best, NOTHING), Trial(Plan("flatten", "top-down"), None, "refused"))
     monkeypatch.setattr(compile_command, "tune_production", lambda *_, **__: Searched(trials, finished=False))
     monkeypatch.setattr(compile_command, "check_installed", lambda target: None)
     assert main([*COMMAND, "--tune"]) == DONE

@@ -17,6 +17,7 @@ from engine.execute.compiling import (
     compile_module,
 )
 from engine.execute.pinning import Pin, force
+from engine.execute.stopping import Stop
 from engine.execute.targets import CUDA, TPU, Target, check_installed
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
@@ -123,6 +124,36 @@ def test_forcing_chains_instructions_in_the_order_wanted() -> None:
     assert list(written) == [by_name[name].id for name in ("p", "b", "a", "c")]
 
 
+def test_what_takes_no_time_is_not_chained() -> None:
+    """The compiler takes elements of tuples away after scheduling; a dependency on one could close a cycle then."""
+    text = """
+HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = (f32[4], f32[4]) parameter(0)
+  x = f32[4] get-tuple-element(p), index=0
+  y = f32[4] get-tuple-element(p), index=1
+  a = f32[4] negate(x)
+  b = f32[4] exponential(y)
+  ROOT t = (f32[4], f32[4]) tuple(a, b)
+}
+"""
+    proto = read_here(text.encode()).proto
+    force(proto, proto.computations[-1], ["p", "y", "b", "x", "a", "t"])
+    assert names(proto) == ["p", "y", "b", "x", "a", "t"]
+    by_name = {i.name: i for i in proto.computations[-1].instructions}
+    assert list(by_name["a"].control_predecessor_ids) == [by_name["b"].id]
+    assert not any(by_name[name].control_predecessor_ids for name in ("x", "y", "b", "t"))
+
+
+def test_a_stop_ends_only_what_is_to_end() -> None:
+    stop = Stop()
+    stop(b"a module")
+    stop.wanted = True
+    with pytest.raises(RuntimeError, match=Stop.SAID):
+        stop(b"a module")
+
+
 def test_an_order_of_other_instructions_is_refused() -> None:
     proto = pinnable()
     with pytest.raises(UnsupportedError, match="z is only in one of them"):
@@ -184,6 +215,12 @@ def test_the_compiler_predicts_what_its_options_make() -> None:
         compile_module(small(), V4).predicted()
     decomposed = compile_module(_mega(), V4, options=DECOMPOSED_LATE)
     assert "collective-permute-start" in decomposed.text
+    stopped = compile_module(_mega(), V4, options=DECOMPOSED_LATE, scheduled_only=True)
+    assert not stopped.text
+    computations = zip(
+        stopped.predicted().schedule.computations, decomposed.predicted().schedule.computations, strict=True
+    )
+    assert all((a.names, a.total_cycles) == (b.names, b.total_cycles) for a, b in computations)
 
 
 @needs_libtpu
