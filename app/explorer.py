@@ -101,7 +101,7 @@ class Explorer(QObject):
             [
                 ("Graph", self.graph),
                 ("Compare", self.compare),
-                ("Differences", DifferencePane(self)),
+                ("Differences", DifferencePane(self, self.recordings.measured)),
                 ("Budget", BudgetPane(self)),
                 ("Fusion", FusionPane(self)),
                 ("Runs", self.runs_pane),
@@ -113,6 +113,7 @@ class Explorer(QObject):
         self.iterations: Iterations = Iterations(
             self.store, self.job_list, self.evaluations, self.documents, self.window, self._said
         )
+        self.recordings.arrived.connect(self._reveal)
         self.imports: Imports = Imports(self.store, self.job_list, self.window, self._said)
         self.opening: Opening = Opening(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
@@ -432,6 +433,11 @@ class Explorer(QObject):
         )
         box.setModal(False)
         box.show()
+
+    def _reveal(self, key: str) -> None:
+        """Bring a recording that was asked for into view."""
+        if key == self.store.state.active:
+            self.window.timelines.view.reveal(key)
 
     def _retitle(self) -> None:
         menus.retitle_history(self.actions, self.store.undo_label, self.store.redo_label)

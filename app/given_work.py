@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from app.work import evaluate
 from engine.control import Control
 from engine.cost.imports import parse_costs
 from engine.hlo.decoding import unzipped
 from engine.ir.module import Module
+from engine.profile.reading import profile_from_bytes
 from engine.session.compiled import compiler_variant
 from engine.session.given import GivenFile, Recording, RecordingKind, content_of, take
+from engine.session.measured import Measured, measured_variant
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
+
+_LISTED = 8
+"""Names in a note; the log and the pane Differences list all of them."""
 
 
 def take_costs(path: str, *, control: Control) -> GivenFile:
@@ -22,10 +30,24 @@ def take_costs(path: str, *, control: Control) -> GivenFile:
     return file
 
 
-def take_recording(path: str, *, control: Control) -> GivenFile:
-    """A schedule or a profile as it is now; what it holds is read when it is shown."""
+def take_schedule(path: str, *, control: Control) -> GivenFile:
+    """A compiler's schedule as it is now; what it holds is read when it is shown."""
     control.step(0.0, f"reading {path}")
     return take(path)[0]
+
+
+def take_profile(path: str, known: tuple[frozenset[str], ...], *, control: Control) -> tuple[GivenFile, int]:
+    """A profile as it is now, and which of several modules was run: `known` are the names of their instructions.
+
+    The first of those that have as many of the profile's events as any. Raises InputError for what is no profile.
+    """
+    control.step(0.0, f"reading {path}")
+    file, data = take(path)
+    profile = profile_from_bytes(data, path)
+    control.step(0.7, "looking for the module that was run")
+    events = np.bincount(profile.name, minlength=len(profile.names)).tolist()
+    counts = [sum(n for name, n in zip(profile.names, events, strict=True) if name in names) for names in known]
+    return file, counts.index(max(counts)) if counts else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +55,17 @@ class Recorded:
     """A recording as a variant."""
 
     variant: Variant
+    measured: Measured | None = None
+    """What a profile says besides; None for a schedule."""
+
+    def __str__(self) -> str:
+        """In a sentence, with everything that did not match, for the log."""
+        measured = self.measured
+        if measured is None:
+            return " ".join(note for note in self.variant.notes if "found in the module" in note)
+        said = f"{measured.matched:,} of {measured.events:,} events belong to an instruction of the module"
+        left = ", ".join(_unmatched(measured))
+        return f"{said}; no instruction is called {left}" if left else said
 
 
 def read_recording(
@@ -43,7 +76,13 @@ def read_recording(
     data = content_of(recording.file)
     if recording.kind == RecordingKind.SCHEDULE:
         return Recorded(_schedule(module, spec, recording, data, name, control))
-    raise NotImplementedError
+    predicted = evaluate(module, spec, plan, "", control=control.part(0.0, 0.5))
+    control.step(0.5, f"reading {recording.file.name}")
+    profile = profile_from_bytes(data, recording.file.path)
+    title = name or f"measured: {recording.file.name}"
+    measured = measured_variant(predicted, profile, name=title, control=control.part(0.6, 1.0))
+    variant = replace(measured.variant, recording=recording, notes=(*measured.variant.notes, *_left(measured)))
+    return Recorded(variant, replace(measured, variant=variant))
 
 
 def _schedule(
@@ -53,3 +92,16 @@ def _schedule(
     title = name or f"compiler: {recording.file.name}"
     variant = compiler_variant(text, recording.file.path, spec, title, control, loaded=module)
     return replace(variant, recording=recording)
+
+
+def _left(measured: Measured) -> tuple[str, ...]:
+    """A note about what matched nothing, if anything."""
+    names = _unmatched(measured)
+    if not names:
+        return ()
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return (f"Of the profile, no instruction is called {', '.join(names[:_LISTED])}{more}.",)
+
+
+def _unmatched(measured: Measured) -> tuple[str, ...]:
+    return tuple(f"{one.name} ×{one.count:,}" for one in measured.unmatched)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog
@@ -13,10 +14,11 @@ from engine.errors import LapstrakeError
 from engine.session import edits
 from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.kinds import FileKind, kind_of
-from engine.session.plan import AS_LOADED
+from engine.session.plan import AS_LOADED, Plan
 from engine.session.session import Session
 from engine.session.store import Store
 from views.main_window import MainWindow
+from views.runs.rows import runnable
 
 _COSTS = "Costs (*.csv *.toml *.pbtxt *.txt *.pb *.gz);;All files (*)"
 _RECORDINGS = "Profiles and schedules (*.pb *.json *.txt *.gz);;All files (*)"
@@ -86,22 +88,34 @@ class Imports:
         )
 
     def add_recording(self, path: str, kind: RecordingKind) -> None:
-        """Show a file's times as a variant, as one undoable step."""
+        """Show a file's times as a variant, as one undoable step.
 
-        def read(file: GivenFile) -> None:
-            if self._is_open():
-                self._show(Recording(kind, file))
+        A profile is of the module as loaded, or of that of the variant in the stack that has more of its names.
+        """
+        title = f"reading {Path(path).name}"
+        if kind == RecordingKind.SCHEDULE:
 
-        self._jobs.start(
-            f"reading {Path(path).name}", "app.given_work:take_recording", path, done=read, failed=self._failed
-        )
+            def taken(file: GivenFile) -> None:
+                self._show(Recording(kind, file), AS_LOADED)
 
-    def _show(self, recording: Recording) -> None:
+            self._jobs.start(title, "app.given_work:take_schedule", path, done=taken, failed=self._failed)
+            return
+        session = self._store.state
+        variants = [e.variant for e in runnable(session) if e.recording is None and e.variant is not None]
+        names = tuple(frozenset(chain.from_iterable(g.names for g in v.program.graphs.values())) for v in variants)
+
+        def found(answer: tuple[GivenFile, int]) -> None:
+            file, number = answer
+            self._show(Recording(kind, file), variants[number].plan if variants else AS_LOADED)
+
+        self._jobs.start(title, "app.given_work:take_profile", path, names, done=found, failed=self._failed)
+
+    def _show(self, recording: Recording, plan: Plan) -> None:
         """A recording of the active module as one more variant."""
         session = self._store.state
         entry = edits.planned_entry(session)
         if entry is not None:
-            state = edits.recorded(session, AS_LOADED, entry.machine, recording)
+            state = edits.recorded(session, plan, entry.machine, recording)
             self._store.become(f"Show {recording.file.name}", state)
 
     def use_as_costs(self) -> None:

@@ -14,6 +14,7 @@ from engine.errors import LapstrakeError
 from engine.ir.module import Module
 from engine.session import edits
 from engine.session.given import Recording
+from engine.session.measured import Measured
 from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
@@ -33,8 +34,8 @@ class _Running:
 class Recordings(QObject):
     """Keeps entries with a recording up to date, as `Evaluations` does those with a plan."""
 
-    changed = Signal()
-    """`of` would answer something else."""
+    arrived = Signal(str)
+    """A recording was read, and is what the entry of that key shows now."""
 
     def __init__(self, store: Store[Session], jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -63,17 +64,17 @@ class Recordings(QObject):
         self._known = {asked: known for asked, known in self._known.items() if asked[0].module not in gone}
         self._refused = {(key, asked) for key, asked in self._refused if asked[0].module not in gone}
         self._soon.start()
-        self.changed.emit()
 
     def retry(self, key: str) -> None:
         """Read an entry's recording again although that failed or was cancelled."""
         self._refused = {(k, asked) for k, asked in self._refused if k != key}
         self._soon.start()
 
-    def of(self, entry: Entry) -> Recorded | None:
-        """What an entry's recording says, as far as it was read."""
+    def measured(self, entry: Entry) -> Measured | None:
+        """What the profile that an entry shows says; None for an entry without one, or where it is not read yet."""
         asked = _asked(entry)
-        return self._known.get(asked) if asked is not None else None
+        known = self._known.get(asked) if asked is not None else None
+        return known.measured if known is not None else None
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if "entries" in changed:
@@ -109,6 +110,7 @@ class Recordings(QObject):
             done=self._arrival(entry.key, asked),
             failed=self._failure(entry.key, asked),
             entry=entry.key,
+            say=str,
         )
         self._running[entry.key] = _Running(job, asked)
 
@@ -123,7 +125,7 @@ class Recordings(QObject):
                 del self._known[next(iter(self._known))]
             self._known[asked] = recorded
             self._settle(key, recorded.variant)
-            self.changed.emit()
+            self.arrived.emit(key)
 
         return arrived
 

@@ -61,8 +61,10 @@ class StatusBar(QStatusBar):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         variant = session.active_variant
         if variant is not None:
-            chip = variant.program.machine.chip.title
-            self.source.setText(f"times: {origin_text(variant)} ({chip})")
+            where = variant.program.machine.chip.title
+            if variant.is_measured:
+                where = variant.recording.target if variant.recording is not None else ""
+            self.source.setText(f"times: {origin_text(variant)}{f' ({where})' if where else ''}")
         else:
             self.source.setText("")
         facts = session.facts

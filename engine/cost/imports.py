@@ -23,10 +23,13 @@ from engine.errors import InputError, Place
 from engine.ir.graphs import SEQUENTIAL
 from engine.ir.module import Module
 from engine.profile.measured import measured_times
+from engine.profile.profile import PREDICTED, Profile
+from engine.profile.trace import trace_profile
 from engine.profile.xplane import profile_of
 from engine.profile.xspace_pb2 import ProfiledInstructions, XSpace
 from engine.quantities import PICOSECONDS
 
+_TRACE = re.compile(r"\s*(?:\{|\[\s*\{)")
 _PGLE = re.compile(r"(?:\s|#[^\n]*\n)*(?:costs|latencies)\s*:?\s*[{<]")
 
 
@@ -54,7 +57,8 @@ class ImportedCosts:
 
 
 def read_costs(path: str) -> ImportedCosts:
-    """Read a file of costs, gzipped or not: ScheduleProto text, PGLE, xplane.pb, or a table of names and µs.
+    """Read a file of costs, gzipped or not: ScheduleProto text, PGLE, xplane.pb, a Chrome/Perfetto trace, or a table of
+    names and µs.
 
     The kind is told by the content. Raises InputError with what was expected and the place of what is wrong.
     """
@@ -84,6 +88,8 @@ def parse_costs(data: bytes, path: str) -> ImportedCosts:
         return _binary(data, path)
     if _PGLE.match(text):
         return _pgle(text, path)
+    if _TRACE.match(text):
+        return _profile(trace_profile(text, path), path)
     plain_name = path.removesuffix(".gz")
     if plain_name.endswith(".toml"):
         return _toml(text, path)
@@ -132,10 +138,17 @@ def _binary(data: bytes, path: str) -> ImportedCosts:
         space = XSpace.FromString(data)
     except DecodeError as error:
         raise InputError(f"{expected}, but it is none of them") from error
-    measured = measured_times(profile_of(space, path))
+    planes = ", ".join(plane.name for plane in space.planes) or "none"
+    return _profile(profile_of(space, path), path, f"its planes ({planes}) hold none")
+
+
+def _profile(profile: Profile, path: str, otherwise: str = "the trace holds none") -> ImportedCosts:
+    """Times of a measured run. Raises InputError, with `otherwise`, where it has none."""
+    if PREDICTED in profile.notes:
+        raise InputError(f"{path}: a measured profile was expected, but this one was predicted by Lapstrake")
+    measured = measured_times(profile)
     if not measured.times:
-        planes = ", ".join(plane.name for plane in space.planes) or "none"
-        raise InputError(f"{path}: a profile with HLO operations was expected, but its planes ({planes}) hold none")
+        raise InputError(f"{path}: a profile with HLO operations was expected, but {otherwise}")
     return ImportedCosts(path, Origin.MEASURED, measured.times, counts=measured.counts)
 
 

@@ -143,6 +143,8 @@ def measured_variant(
             timeline=timeline,
             metrics=step_metrics(step, timeline, predicted),
             notes=tuple(notes),
+            held=(),
+            proven=None,
         ),
         predicted=predicted,
         observations=_observations(matching, predicted, steps),

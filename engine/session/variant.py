@@ -54,6 +54,15 @@ class Variant:
             return "proven optimal"
         return f"within {self.metrics.makespan / max(1, self.proven) - 1:.2%} of optimal"
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the times were measured; what a profile does not tell (memory, in flight, a bound) is 0 then."""
+        return self.source == Origin.MEASURED
+
+    def compares_with(self, other: Variant) -> bool:
+        """Whether a difference of their times says anything: a prediction is not set against a measurement."""
+        return self.source == other.source
+
 
 _OTHERS = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}
 

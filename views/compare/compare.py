@@ -51,6 +51,8 @@ class Line:
     """What its module is called, empty where there is but one."""
     proof: str = ""
     """How far it is from the best order, where its scheduler proved that."""
+    origin: Origin = Origin.MODEL
+    """Only times of one origin are compared: a prediction is not set against a measurement."""
 
 
 class ComparePane(QWidget):
@@ -155,6 +157,7 @@ class ComparePane(QWidget):
                 origin_text(e.variant),
                 _module(session, e),
                 e.variant.proof,
+                e.variant.source,
             )
             for e in session.entries
             if e.variant is not None and not e.stale
@@ -186,8 +189,8 @@ class ComparePane(QWidget):
         theme = self._host.theme
         self.table.setRowCount(len(self._lines))
         base = next((line for line in self._lines if line.key and line.key == session.base), None)
-        every = [line.metrics for line in self._lines]
-        best = [best_of(column, every) for column in COLUMNS]
+        alike = {o: [line.metrics for line in self._lines if line.origin == o] for o in Origin}
+        best = {origin: [best_of(column, metrics) for column in COLUMNS] for origin, metrics in alike.items()}
         for row, line in enumerate(self._lines):
             budget = str(line.plan.budget) if line.plan.budget is not None else "chip's"
             texts = (line.key, line.module, line.title, line.plan.scheduler, budget)
@@ -196,11 +199,13 @@ class ComparePane(QWidget):
                     row, column, text, theme.text if line.key else theme.muted, strong=line.key == session.active
                 )
             for number, metric in enumerate(COLUMNS):
-                text = metric.text(line.metrics)
-                if number == 0 and base is not None and line is not base:
+                untold = metric.simulated and line.origin == Origin.MEASURED
+                text = "–" if untold else metric.text(line.metrics)
+                if number == 0 and base is not None and line is not base and line.origin == base.origin:
                     text += f"  {gain_text(base.metrics.makespan, line.metrics.makespan)}"
                     text += f" on {base.module}" if line.module != base.module else ""
-                wins = best[number] is not None and metric.value(line.metrics) == best[number]
+                most = best[line.origin][number]
+                wins = not untold and most is not None and metric.value(line.metrics) == most
                 role = theme.gain if wins else theme.text
                 self._cell(row, len(_HEAD) + number, f"✓ {text}" if wins else text, role, strong=wins, right=True)
             for number, text in enumerate((line.proof or "–", line.source, line.plan.passes or "–")):
@@ -232,6 +237,7 @@ class ComparePane(QWidget):
                 bool(line.key) and line.key == session.active,
             )
             for row, line in enumerate(self._lines)
+            if line.origin != Origin.MEASURED  # profiles tell no memory
         ]
         front = [points[n] for n in pareto([(p.x, p.y) for p in points])]
         tried = tuple(p for p in points if not self._lines[p.key].key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from PySide6.QtCore import Qt
@@ -20,9 +21,11 @@ from engine.quantities import signed_time_text, time_text
 from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.matching import Match, match_of
+from engine.session.measured import Measured
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.difference import Difference, differences
+from views.compare.observations import ObservationTable, said
 from views.ports import Host, follow, in_view
 from views.theme import GRID
 
@@ -40,9 +43,16 @@ def differences_of(match: Match) -> tuple[Difference, ...]:
 class DifferencePane(QWidget):
     """A click selects the instruction, and what was made from it, in both timelines."""
 
-    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        observed: Callable[[Entry], Measured | None] = lambda _: None,
+        parent: QWidget | None = None,
+    ) -> None:
+        """`observed`: what the profile that an entry shows says; None for an entry without one."""
         super().__init__(parent)
         self._host = host
+        self._observed = observed
         self._shown: Match | None = None
         self._rows: tuple[Difference, ...] = ()
         self.text = QLabel()
@@ -59,10 +69,13 @@ class DifferencePane(QWidget):
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.table.setAccessibleName("differences by instruction")
         self.table.currentCellChanged.connect(lambda row, *_: self._picked(row))
+        self.text.setWordWrap(True)  # Qt's signature
+        self.observations = ObservationTable(self._select)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.text)
         layout.addWidget(self.table, 1)
+        layout.addWidget(self.observations, 1)
         follow(self, host.store, self._session_changed)
         self.refresh()
 
@@ -75,9 +88,17 @@ class DifferencePane(QWidget):
             self.refresh()
 
     def refresh(self) -> None:
-        """Compare base and active variant, if they are not compared already."""
+        """Compare base and active variant, if they are not compared already; a profile with its own prediction."""
         session = self._host.store.state
         base, active = session.base_entry, session.active_entry
+        measured = self._observed(active) if active is not None else None
+        self.observations.setVisible(measured is not None)
+        if active is not None and measured is not None:
+            self._rows, self._shown = (), None
+            self.table.hide()
+            self.text.setText(said(active, measured))
+            self.observations.show_measured(measured, self._host.theme)
+            return
         match = match_of(session, base, active) if base is not None and active is not None else None
         if base is None or active is None or match is None or base is active:
             self._rows = ()
@@ -129,6 +150,10 @@ class DifferencePane(QWidget):
         if mine and theirs:
             return mine if mine == theirs else f"{mine}  ↔  {theirs}"
         return f"{mine or theirs}  only in {session.label(base.module if mine else active.module)}"
+
+    def _select(self, instruction: int) -> None:
+        session = self._host.store.state
+        self._host.store.become("Select", edits.selected(session, session.active, (instruction,)))
 
     def _picked(self, number: int) -> None:
         session, match = self._host.store.state, self._shown

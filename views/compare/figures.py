@@ -29,6 +29,8 @@ class Column:
     tip: str = ""
     judged: bool = True
     """Whether one value is better than another at all."""
+    simulated: bool = False
+    """Whether only a simulation tells it: profiles hold no such figure."""
 
 
 COLUMNS = (
@@ -44,7 +46,11 @@ COLUMNS = (
         tip="Part of the transfers that compute hides",
     ),
     Column(
-        "peak memory", lambda m: m.peak_memory, lambda m: bytes_text(m.peak_memory), tip="Most bytes live at a moment"
+        "peak memory",
+        lambda m: m.peak_memory,
+        lambda m: bytes_text(m.peak_memory),
+        tip="Most bytes live at a moment",
+        simulated=True,
     ),
     Column(
         "in flight",
@@ -52,12 +58,14 @@ COLUMNS = (
         lambda m: str(m.max_in_flight),
         tip="Most operations in flight",
         judged=False,
+        simulated=True,
     ),
     Column(
         "over bound",
         lambda m: m.makespan / max(1, m.lower_bound),
         lambda m: gain_text(m.lower_bound, m.makespan) if m.lower_bound else "",
         tip="How far the makespan is above what no schedule of these instructions can beat",
+        simulated=True,
     ),
 )
 

@@ -31,7 +31,7 @@ from views.inspector.gate_bars import GateBars
 from views.ports import Host, follow
 from views.theme import GRID
 from views.timeline.budget_marks import sentence
-from views.timeline.paint_header import SOURCES
+from views.timeline.paint_header import SOURCES, origin_text
 
 _MOST_LINKS = 12
 _MOST_HELD = 4
@@ -284,6 +284,10 @@ def _held_back(session: Session) -> str:
     return _section(f"Budget, in {entry.key}", body)
 
 
+_SIMULATED = frozenset({"lower bound", "peak memory", "most in flight"})
+"""What profiles do not tell."""
+
+
 def _about_variant(session: Session) -> str:
     entry = session.active_entry
     if entry is None or entry.variant is None:
@@ -303,8 +307,10 @@ def _about_variant(session: Session) -> str:
         ("peak memory", bytes_text(metrics.peak_memory)),
         ("most in flight", str(metrics.max_in_flight)),
         ("FLOPS used", f"{metrics.flops_utilization:.0%}"),
-        ("times from", SOURCES[variant.source]),
+        ("times from", origin_text(variant)),
     ]
+    if variant.is_measured:
+        rows = [row for row in rows if row[0] not in _SIMULATED]
     check = _section("Numbers", f"<p style='margin:0'>{escape(entry.check.text)}</p>") if entry.check else ""
     facts = session.facts
     notes = (*(facts.notes if facts is not None else ()), *variant.notes)

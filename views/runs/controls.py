@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from engine.execute.devices import Platform
 from engine.session.session import Session
 from views.flow import FlowLayout
-from views.runs.rows import platform_facts, platform_title, runnable
+from views.runs.rows import platform_facts, platform_title, runnable, usual_choice
 from views.runs.runner import Runner, Task, Wish
 from views.theme import GRID, Theme, axis_font, colour
 
@@ -160,6 +160,7 @@ class Choice(QListWidget):
         palette = self.palette()
         palette.setColor(QPalette.ColorRole.Base, colour(theme.band))  # the style fills unchecked boxes with it
         self.setPalette(palette)
+        usual = usual_choice(session)
         with QSignalBlocker(self):
             self.clear()
             for entry in runnable(session):
@@ -167,7 +168,7 @@ class Choice(QListWidget):
                 item.setToolTip(entry.title)
                 item.setData(Qt.ItemDataRole.UserRole, entry.key)
                 item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
-                chosen = self._own.get(entry.key, entry.key in (session.base, session.active))
+                chosen = self._own.get(entry.key, entry.key in usual)
                 item.setCheckState(Qt.CheckState.Checked if chosen else Qt.CheckState.Unchecked)
                 self.addItem(item)
 

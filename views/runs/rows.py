@@ -54,6 +54,17 @@ def runnable(session: Session) -> tuple[Entry, ...]:
     )
 
 
+def usual_choice(session: Session) -> frozenset[str]:
+    """Keys of what is run unless the user says otherwise: base and active; of a profile, the plan that was measured."""
+    active = session.active_entry
+    same = (
+        entry.key
+        for entry in runnable(session)
+        if active is not None and active.recording is not None and entry.recording is None and entry.plan == active.plan
+    )
+    return frozenset((session.base, session.active, *same))
+
+
 def rows_of(session: Session, outcome: Callable[[Variant], Outcome | None]) -> tuple[Row, ...]:
     """A row for every variant that was run or verified; the base, with which times are compared, comes first."""
     found = [

@@ -31,13 +31,13 @@ def describe_variant(session: Session, key: str) -> str:
         return f"{key}, {title}{active}: not there yet."
     metrics = entry.variant.metrics
     base = session.base_entry
+    before = base.variant if base is not None and base is not entry else None
     gain = ""
-    if base is not None and base.variant is not None and base is not entry:
-        gain = f", {gain_text(base.variant.metrics.makespan, metrics.makespan)} against {base.key}"
-    return (
-        f"{key}, {title}{active}: {time_text(metrics.makespan)}, {time_text(metrics.exposed)} exposed, "
-        f"peak memory {bytes_text(metrics.peak_memory)}{gain}."
-    )
+    if before is not None and entry.variant.compares_with(before):
+        gain = f", {gain_text(before.metrics.makespan, metrics.makespan)} against {session.base}"
+    measured = entry.variant.is_measured
+    end = "measured" if measured else f"peak memory {bytes_text(metrics.peak_memory)}"
+    return f"{key}, {title}{active}: {time_text(metrics.makespan)}, {time_text(metrics.exposed)} exposed, {end}{gain}."
 
 
 def _selection(session: Session) -> str:

@@ -62,14 +62,14 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
     metrics = variant.metrics
     exposed = "exposed" if metrics.exposed else "muted"
     figures = [
-        Figure("peak", bytes_text(metrics.peak_memory), 33 * GRID),
+        Figure("peak", "" if variant.is_measured else bytes_text(metrics.peak_memory), 33 * GRID),
         Figure("exposed", time_text(metrics.exposed), 36 * GRID, exposed),
         Figure("", time_text(metrics.makespan), 20 * GRID, "strong"),
     ]
     base = session.base_entry
     if entry.key == session.base:
         figures.append(Figure("", "base", 16 * GRID, "muted"))
-    elif base is not None and base.variant is not None:
+    elif base is not None and base.variant is not None and variant.compares_with(base.variant):
         before, after = base.variant.metrics.makespan, metrics.makespan
         text = gain_text(before, after)
         role = "muted" if text.startswith("±") else "gain" if after < before else "loss"
@@ -174,7 +174,7 @@ def _paint_figures(painter: QPainter, scene: Scene, entry: Entry, top: float) ->
         painter.setFont(bold if strong else scene.font)
         painter.setPen(colour(_figure_colour(scene, figure.role)))
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, figure.text)
-        if figure.caption:
+        if figure.caption and figure.text:
             width = painter.fontMetrics().horizontalAdvance(figure.text)
             painter.setFont(scene.small)
             painter.setPen(colour(scene.theme.muted))

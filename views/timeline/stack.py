@@ -124,7 +124,7 @@ def _parts(entry: Entry, lanes: Lanes) -> Iterator[_Part]:
     parts, idle = _lanes(timeline)
     if len(timeline.in_flight.time) and timeline.in_flight.peak > 0:
         parts.append((RowKind.IN_FLIGHT, COUNTER, -1, "in flight", 0))
-    if len(timeline.memory.time):
+    if len(timeline.memory.time) and timeline.memory.peak > 0:
         parts.append((RowKind.MEMORY, COUNTER, -1, "memory", 0))
     idle += [part[3] for part in parts if part[3] in lanes.hidden]
     parts = [part for part in parts if part[3] not in lanes.hidden]

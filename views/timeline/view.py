@@ -184,12 +184,20 @@ class TimelineView(QAbstractScrollArea):
         if not session.entries:
             self.set_measure(None)
 
+    def reveal(self, key: str) -> None:
+        """Scroll as little as shows the header of an entry, and as much of its lanes as there is room for."""
+        number = next((n for n, entry in enumerate(self.session.entries) if entry.key == key), None)
+        if number is not None:
+            top, bottom = self.stack.span_of(number)
+            bar = self.verticalScrollBar()
+            bar.setValue(min(top, max(bar.value(), bottom - bar.pageStep())))
+
     @staticmethod
     def _has_delta(session: Session) -> bool:
         base, active = session.base_entry, session.active_entry
         if base is None or active is None or base is active:
             return False
-        return base.variant is not None and active.variant is not None
+        return base.variant is not None and active.variant is not None and active.variant.compares_with(base.variant)
 
     def _start_glide(self, session: Session) -> None:
         moved = False

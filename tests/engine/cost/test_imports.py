@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from engine.cost.costs import Origin
 from engine.cost.imports import compiler_estimates, read_costs
 from engine.errors import InputError
 from engine.hlo.reading import read_here
-from engine.profile.xspace_pb2 import ProfiledInstructions, XSpace
+from engine.profile.profile import PREDICTED
+from engine.profile.xspace_pb2 import ProfiledInstructions, XPlane, XSpace
 
 SCHEDULE = """hlo_module {
   name: "jit_step"
@@ -202,3 +204,15 @@ ENTRY main {
         )
         is None
     )
+
+
+def test_a_trace_is_a_profile_and_a_prediction_is_none(tmp_path: Path) -> None:
+    thread = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "XLA Ops"}}
+    event = {"ph": "X", "name": "dot.1", "pid": 1, "tid": 1, "ts": 0, "dur": 2.5}
+    found = read_costs(write(tmp_path / "t.json", json.dumps([thread, event])))
+    assert (found.origin, found.times) == (Origin.MEASURED, {"dot.1": 2_500_000})
+    with pytest.raises(InputError, match="the trace holds none"):
+        read_costs(write(tmp_path / "e.json", json.dumps({"traceEvents": []})))
+    space = XSpace(planes=[XPlane(id=300, name="/device:TPU:0")], warnings=[PREDICTED])
+    with pytest.raises(InputError, match="predicted by Lapstrake"):
+        read_costs(write(tmp_path / "p.xplane.pb", space.SerializeToString()))
