@@ -6,10 +6,14 @@ modules as loaded comes between.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
+import numpy as np
+
+from engine.ir.graph import Ints
 from engine.session.correspondence import Correspondence, Side
 from engine.session.lookup import lookup
 from engine.session.session import Entry, Session
@@ -101,11 +105,13 @@ def correspondence_of(session: Session, one: str, two: str) -> Correspondence | 
 def made_of(variant: Variant, loaded: Iterable[int]) -> frozenset[int]:
     """Ids in a variant's module of what became of instructions of its module as loaded; a fused one is the fusion."""
     found: set[int] = set()
-    made, there = _made_from(variant), lookup(variant)
+    there = lookup(variant)
+    origins, made = _made_from(variant)
     for origin in loaded:
         if origin in there and origin not in variant.program.module.origins:
             found.add(origin)
-        found.update(made.get(origin, ()))
+        first, last = np.searchsorted(origins, (origin, origin + 1))
+        found.update(made[first:last].tolist())
     return frozenset(found)
 
 
@@ -124,9 +130,11 @@ def _members(side: Side | None, key: int, number: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def _made_from(variant: Variant) -> Mapping[int, tuple[int, ...]]:
-    made: dict[int, list[int]] = {}
-    for instruction, origins in variant.program.module.origins.items():
-        for origin in origins:
-            made.setdefault(origin, []).append(instruction)
-    return {origin: tuple(ids) for origin, ids in made.items()}
+def _made_from(variant: Variant) -> tuple[Ints, Ints]:
+    """Pairs (origin, what was made from it), ascending by origin: a search takes a moment, a table of them does not."""
+    made = variant.program.module.origins
+    count = np.fromiter(map(len, made.values()), np.int64, len(made))
+    origins = np.fromiter(chain.from_iterable(made.values()), np.int64, int(count.sum()))
+    ids = np.repeat(np.fromiter(made.keys(), np.int64, len(made)), count)
+    order = np.argsort(origins, kind="stable")
+    return origins[order], ids[order]

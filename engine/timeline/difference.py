@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from engine.timeline.statistics import Times, times_by_instruction
+import numpy as np
+
+from engine.ir.graph import Ints
+from engine.timeline.statistics import TimeColumns, Times, time_columns
 from engine.timeline.timeline import Timeline
 
+_COLUMNS = 3
 Keys = Callable[[int], Sequence[int]]
 """Instruction id → keys under which its time is compared: ids of the module as loaded that it came from, or what stands
 for these in another module."""
@@ -32,23 +37,34 @@ def differences(base: Timeline, base_keys: Keys, other: Timeline, other_keys: Ke
 
     What has several keys counts for each in equal parts.
     """
-    one, two = times_by_key(base, base_keys), times_by_key(other, other_keys)
-    nothing = Times()
-    found = (Difference(o, one.get(o, nothing), two.get(o, nothing)) for o in sorted(one.keys() | two.keys()))
-    return tuple(sorted((d for d in found if d.base != d.other), key=lambda d: (-abs(d.stream), d.key)))
+    sides = [_by_key(time_columns(base), base_keys), _by_key(time_columns(other), other_keys)]
+    keys = np.unique(np.concatenate([own for own, _ in sides]))
+    tables = np.zeros((2, len(keys), _COLUMNS), np.int64)
+    for table, (own, times) in zip(tables, sides, strict=True):
+        table[np.searchsorted(keys, own)] = times
+    differing = np.flatnonzero((tables[0] != tables[1]).any(axis=1))
+    stream = tables[:, :, 0] + tables[:, :, 2]
+    order = differing[np.lexsort((keys[differing], -np.abs(stream[1] - stream[0])[differing]))]
+    rows = zip(keys[order].tolist(), tables[0][order].tolist(), tables[1][order].tolist(), strict=True)
+    return tuple(Difference(key, Times(*one), Times(*two)) for key, one, two in rows)
 
 
-def times_by_key(timeline: Timeline, keys: Keys) -> Mapping[int, Times]:
-    """Times under each key, iterations that are not shown included."""
-    found: dict[int, Times] = {}
-    for instruction, times in times_by_instruction(timeline).items():
-        parts = keys(instruction)
-        for part, key in enumerate(parts):
-            share = Times(*(_part(value, part, len(parts)) for value in (times.compute, times.transfer, times.exposed)))
-            found[key] = found.get(key, Times()).plus(share)
-    return found
+def _by_key(columns: TimeColumns, keys: Keys) -> tuple[Ints, Ints]:
+    """Keys, ascending, and times under each: compute, transfer and exposed, shape [k, 3]."""
+    of = [keys(instruction) for instruction in columns.instruction.tolist()]
+    parts = np.fromiter(map(len, of), np.int64, len(of))
+    flat = np.fromiter(chain.from_iterable(of), np.int64, int(parts.sum()))
+    number = np.arange(len(flat)) - np.repeat(np.cumsum(parts) - parts, parts)
+    times = np.stack([columns.compute, columns.transfer, columns.exposed], axis=1)
+    shares = _shares(np.repeat(times, parts, axis=0), number[:, None], np.repeat(parts, parts)[:, None])
+    found, place = np.unique(flat, return_inverse=True)
+    sums = np.zeros((len(found), _COLUMNS), np.int64)
+    np.add.at(sums, place, shares)
+    return found, sums
 
 
-def _part(value: int, number: int, parts: int) -> int:
-    """Part `number` of `value` divided as evenly as whole picoseconds allow."""
-    return value * (number + 1) // parts - value * number // parts
+def _shares(value: Ints, number: Ints, parts: Ints) -> Ints:
+    """Part `number` of each value divided as evenly as whole picoseconds allow."""
+    even, rest = np.divmod(value, parts)
+    shares: Ints = even + rest * (number + 1) // parts - rest * number // parts
+    return shares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -33,20 +33,44 @@ class Times:
         return Times(self.compute + other.compute, self.transfer + other.transfer, self.exposed + other.exposed)
 
 
+@dataclass(frozen=True, eq=False)
+class TimeColumns:
+    """Times of n instructions, as `Times` has them of one. Arrays have shape [n]; picoseconds."""
+
+    instruction: Ints
+    """Ids, ascending."""
+    compute: Ints
+    transfer: Ints
+    exposed: Ints
+
+    def exposed_of(self, instructions: Iterable[int]) -> int:
+        """Time in which the compute stream waits for some instructions together."""
+        return int(self.exposed[np.isin(self.instruction, list(instructions))].sum())
+
+
 def times_by_instruction(timeline: Timeline) -> Mapping[int, Times]:
     """Times by instruction id. Iterations that are not shown count like the mean of those that are."""
+    columns = time_columns(timeline)
+    rows = zip(columns.compute.tolist(), columns.transfer.tolist(), columns.exposed.tolist(), strict=True)
+    return MappingProxyType(dict(zip(columns.instruction.tolist(), (Times(*row) for row in rows), strict=True)))
+
+
+def time_columns(timeline: Timeline) -> TimeColumns:
+    """As `times_by_instruction`, as columns: nothing is made for each instruction."""
     counts = executions(timeline)
     length = timeline.duration * counts
     kinds = np.array([lane.kind for lane in timeline.lanes], dtype=np.uint8)[timeline.lane]
     exposed = timeline.category == Category.EXPOSED
     compute = (kinds == LaneKind.COMPUTE) & ~exposed & (timeline.category != Category.LOOP)
+    transfer = kinds == LaneKind.TRANSFER
     parts = (
-        _sums(timeline.instruction[compute], length[compute]),
-        _sums(timeline.instruction[kinds == LaneKind.TRANSFER], length[kinds == LaneKind.TRANSFER]),
-        _sums(timeline.waits_for[exposed], length[exposed]),
+        (timeline.instruction[compute], length[compute]),
+        (timeline.instruction[transfer], length[transfer]),
+        (timeline.waits_for[exposed], length[exposed]),
     )
-    ids = sorted(set().union(*parts) - {-1})
-    return MappingProxyType({id_: Times(*(part.get(id_, 0) for part in parts)) for id_ in ids})
+    ids = np.unique(np.concatenate([keys for keys, _ in parts]))
+    ids = ids[ids != -1]
+    return TimeColumns(ids, *(_sums(ids, keys, lengths) for keys, lengths in parts))
 
 
 def executions(timeline: Timeline) -> npt.NDArray[np.float64]:
@@ -70,7 +94,9 @@ def executions(timeline: Timeline) -> npt.NDArray[np.float64]:
     return counts
 
 
-def _sums(keys: Ints, lengths: npt.NDArray[np.float64]) -> dict[int, int]:
-    ids, inverse = np.unique(keys, return_inverse=True)
-    sums = np.bincount(inverse, weights=lengths, minlength=len(ids))
-    return {int(id_): round(float(total)) for id_, total in zip(ids, sums, strict=True)}
+def _sums(ids: Ints, keys: Ints, lengths: npt.NDArray[np.float64]) -> Ints:
+    """Sum of the lengths under each of `ids`, in whole picoseconds."""
+    known = keys != -1
+    sums = np.bincount(np.searchsorted(ids, keys[known]), weights=lengths[known], minlength=len(ids))
+    whole: Ints = np.rint(sums).astype(np.int64)
+    return whole

@@ -15,7 +15,6 @@ from engine.session.lookup import lookup
 from engine.session.plan import Plan
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
-from views.inspector.facts import price_of
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,15 @@ class FusionRow:
 def fusion_rows(variant: Variant) -> tuple[FusionRow, ...]:
     """Fusions by harm: what exposes most first, then what waits most, then what takes longest."""
     waited = waited_by_name(variant)
+    compute: dict[int, int] = {}
+    for computation, graph in variant.program.graphs.items():
+        compute.update(zip(graph.ids.tolist(), variant.program.costs[computation].compute.tolist(), strict=True))
     rows = [
         FusionRow(
             fusion,
-            price.compute if (price := price_of(variant, fusion.instruction)) is not None else 0,
-            sum(waited.get(name, 0) for name in caused(variant, fusion)),
-            sum(waited.get(name, 0) for name in fusion.waits_for),
+            compute.get(fusion.instruction, 0),
+            sum([waited[name] for name in caused(variant, fusion) if name in waited]),
+            sum([waited[name] for name in fusion.waits_for if name in waited]),
         )
         for fusion in variant.fusions
     ]

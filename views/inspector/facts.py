@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,8 +19,7 @@ from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
-from engine.timeline.statistics import Times as InstructionTimes
-from engine.timeline.statistics import times_by_instruction
+from engine.timeline.statistics import TimeColumns, time_columns
 from engine.timeline.timeline import Category, Timeline
 from views.timeline.arrows import arrows_of, graph_of
 from views.timeline.scene import rows_of
@@ -117,13 +116,12 @@ def times_of(session: Session) -> tuple[Times, ...]:
 
 def exposed_by(variant: Variant, instructions: frozenset[int]) -> int:
     """Time in one execution in which compute waits for these instructions, all iterations included."""
-    times = _times_of(variant.timeline)
-    return sum(times[i].exposed for i in instructions if i in times)
+    return _times_of(variant.timeline).exposed_of(instructions)
 
 
 @lru_cache(maxsize=64)
-def _times_of(timeline: Timeline) -> Mapping[int, InstructionTimes]:
-    return times_by_instruction(timeline)
+def _times_of(timeline: Timeline) -> TimeColumns:
+    return time_columns(timeline)
 
 
 def _slack(variant: Variant, row: int) -> int | None:
