@@ -17,6 +17,7 @@ from engine.passes.pipeline import Pipeline
 from engine.session.correspondence import Correspondence, correspond
 from engine.session.evaluation import Evaluator, default_plans
 from engine.session.given import GivenFile, content_of
+from engine.session.pairing import are_apart, paired_names
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Asked, Facts
 from engine.session.variant import Variant
@@ -93,7 +94,8 @@ def print_text(module: Module, beside: Module | None, *, control: Control) -> Pr
     text = print_here(module).splitlines()
     other = print_here(beside).splitlines() if beside is not None else None
     control.step(0.5, "comparing" if beside is not None else "looking for definitions")
-    return printed(text, other)
+    names = paired_names(beside, module) if beside is not None and are_apart(beside, module) else None
+    return printed(text, other, names)
 
 
 def match(one: Module, two: Module, *, control: Control) -> Correspondence:

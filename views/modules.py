@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QListWidget, QListWidgetItem, QMenu, QSizePolicy, QWidget
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QPainter
+from PySide6.QtWidgets import (
+    QListWidget,
+    QListWidgetItem,
+    QMenu,
+    QSizePolicy,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
 from engine.session import edits
 from engine.session.session import ModuleFile, Session
 from views.ports import Host, follow
-from views.theme import GRID, text_font
+from views.theme import GRID, axis_font, colour, text_font
 
 _MOST = 6
 """Modules that are seen without scrolling."""
 _KEY = Qt.ItemDataRole.UserRole
+_COUNT = Qt.ItemDataRole.UserRole + 1
+_ACTIVE = Qt.ItemDataRole.UserRole + 2
 
 
 class ModuleList(QListWidget):
@@ -27,6 +37,8 @@ class ModuleList(QListWidget):
         self._last: dict[str, str] = {}
         self.setFrameShape(QListWidget.Shape.NoFrame)
         self.setUniformItemSizes(True)
+        self.setSelectionMode(QListWidget.SelectionMode.NoSelection)
+        self.setItemDelegate(_Row(host, self))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -42,7 +54,7 @@ class ModuleList(QListWidget):
     def sizeHint(self) -> QSize:
         rows = min(max(1, self.count()), _MOST)
         height = self.sizeHintForRow(0) if self.count() else self.fontMetrics().height()
-        return QSize(50 * GRID, rows * height + GRID)
+        return QSize(50 * GRID, rows * height + 2 * GRID)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(20 * GRID, self.sizeHint().height())
@@ -63,9 +75,7 @@ class ModuleList(QListWidget):
         for number, module in enumerate(session.modules):
             item = self.item(number)
             active = entry is not None and entry.module == module.key
-            font = QFont(text_font())
-            font.setBold(active)
-            item.setFont(font)
+            item.setData(_ACTIVE, active)
             if active:
                 self.setCurrentItem(item)
         self.blockSignals(False)  # as above
@@ -101,6 +111,40 @@ def _item(session: Session, module: ModuleFile) -> QListWidgetItem:
     count = f"{module.facts.instructions:,} instructions" if module.facts is not None else "not read"
     item = QListWidgetItem(session.label(module.key))
     item.setData(_KEY, module.key)
+    item.setData(_COUNT, f"{module.facts.instructions:,}" if module.facts is not None else "")
     item.setToolTip(f"{module.path}\n{count}")
     item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{session.label(module.key)}, {count}")
     return item
+
+
+class _Row(QStyledItemDelegate):
+    """A module's name, and how many instructions it has; a bar and heavy letters where it is active."""
+
+    def __init__(self, host: Host, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._host = host
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(30 * GRID, option.fontMetrics.height() + 2 * GRID)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        theme = self._host.theme
+        area: QRect = option.rect
+        active = bool(index.data(_ACTIVE))
+        if active:
+            painter.fillRect(area, colour(theme.band))
+            painter.fillRect(QRect(area.left(), area.top(), 3, area.height()), colour(theme.focus))
+        room = area.adjusted(2 * GRID, 0, -2 * GRID, 0)
+        painter.setFont(axis_font())
+        painter.setPen(colour(theme.muted))
+        count = index.data(_COUNT)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, count)
+        taken = painter.fontMetrics().horizontalAdvance(count) + 2 * GRID
+        font = QFont(text_font())
+        font.setBold(active)
+        painter.setFont(font)
+        painter.setPen(colour(theme.text))
+        name = painter.fontMetrics().elidedText(index.data(), Qt.TextElideMode.ElideMiddle, room.width() - taken)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, name)

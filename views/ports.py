@@ -133,6 +133,22 @@ class Host(Protocol):
         ...
 
 
+class Gone:
+    """Tells a pane when a module went, or is another one: what it keeps of that is of no use."""
+
+    def __init__(self, session: Session) -> None:
+        self._known = self._modules(session)
+
+    def went(self, session: Session) -> bool:
+        """Whether a module that was there at the last call is there no more."""
+        before, self._known = self._known, self._modules(session)
+        return not before <= self._known
+
+    @staticmethod
+    def _modules(session: Session) -> frozenset[tuple[str, str, str]]:
+        return frozenset((module.key, module.path, module.sha256) for module in session.modules)
+
+
 def follow(widget: QWidget, store: Store[Session], listener: Callable[[Session, frozenset[str]], None]) -> None:
     """Call `listener` after each change of the session for as long as `widget` exists."""
     stop = store.subscribe(listener)

@@ -7,7 +7,7 @@ depend on what is open, so opening a group never changes how the others are orde
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, IntFlag
 from functools import cached_property
 
@@ -17,6 +17,8 @@ import numpy.typing as npt
 from engine.ir.graph import Bools, Ints
 
 Bytes = npt.NDArray[np.uint8]
+_NOWHERE = -2
+"""No instruction's id, and not that of a group."""
 
 
 class Kind(IntEnum):
@@ -84,6 +86,9 @@ class Outline:
     edge_sides: Bytes
     origins: Mapping[int, tuple[int, ...]]
     """Instruction id → ids it came from, for those that passes made."""
+    earlier: Mapping[int, int] = field(default_factory=dict)
+    """Instruction id → id in the earlier module, where the two were read from different files: then what both have has
+    the later one's id, and what only the earlier one has an id of its own. Empty where both share their ids."""
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -95,6 +100,19 @@ class Outline:
         for item, parent in enumerate(self.parent.tolist()):
             depth[item] = depth[parent] + 1 if parent >= 0 else 0
         return depth
+
+    @cached_property
+    def seen_earlier(self) -> Outline:
+        """The same with the ids of the earlier module; what that does not have stands under none of its ids."""
+        if not self.earlier:
+            return self
+        ids = [self.earlier.get(i, _NOWHERE) if i >= 0 else i for i in self.instruction.tolist()]
+        return replace(self, instruction=np.array(ids, np.int64), earlier={})
+
+    @cached_property
+    def later(self) -> Mapping[int, int]:
+        """The inverse of `earlier`."""
+        return {old: new for new, old in self.earlier.items()}
 
     @cached_property
     def _by_parent(self) -> tuple[Ints, Ints]:

@@ -15,6 +15,7 @@ from engine.ir.graph import Ints
 from engine.ir.module import Module
 from engine.layout.outline import Bytes, Kind, Look, Outline, Side
 from engine.layout.records import Body, Record, records_of
+from engine.session.pairing import are_apart, renumbered
 
 FLAT = 40
 """Instructions that are shown side by side without being grouped."""
@@ -29,6 +30,9 @@ _DEEPEST = 60
 def outline_of(after: Module, before: Module | None = None, control: Control = QUIET) -> Outline:
     """The outline of a module, or of two together: every item says in which of them it is."""
     control.step(0.0, f"reading {after.name}")
+    earlier: Mapping[int, int] = {}
+    if before is not None and are_apart(before, after):
+        before, earlier = renumbered(before, after)
     bodies = records_of(before, after)
     control.step(0.5, "folding")
     tree = _Tree(bodies)
@@ -36,7 +40,7 @@ def outline_of(after: Module, before: Module | None = None, control: Control = Q
     tree.computation(entry, -1, Kind.COMPUTATION)
     control.step(0.8, "joining edges")
     origins = {**(dict(before.origins) if before is not None else {}), **after.origins}
-    return tree.outline(origins)
+    return tree.outline(origins, earlier)
 
 
 @dataclass
@@ -130,7 +134,7 @@ class _Tree:
             self._nested -= 1
         self._sides[item] = record.side
 
-    def outline(self, origins: Mapping[int, tuple[int, ...]]) -> Outline:
+    def outline(self, origins: Mapping[int, tuple[int, ...]], earlier: Mapping[int, int]) -> Outline:
         """Everything added so far as columns."""
         parent = np.array(self._parent, np.int64)
         source, target, sides = self._wires()
@@ -154,6 +158,7 @@ class _Tree:
             edge_wires=edges[2],
             edge_sides=edges[3].astype(np.uint8),
             origins=dict(origins),
+            earlier=dict(earlier),
         )
 
     def _wires(self) -> tuple[Ints, Ints, Bytes]:

@@ -28,9 +28,9 @@ from engine.session.session import Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, pareto
-from views.ports import Host, follow
+from views.ports import Gone, Host, follow
 from views.theme import GRID
-from views.timeline.paint_header import SOURCES, origin_text
+from views.timeline.paint_header import ACROSS, SOURCES, origin_text
 
 _HEAD = ("", "module", "variant", "scheduler", "budget")
 _MODULE = 1
@@ -63,6 +63,8 @@ class ComparePane(QWidget):
         self._host = host
         self._lines: tuple[Line, ...] = ()
         self._tried: tuple[Plan, ...] = ()
+        self._tried_of = ""
+        self._gone = Gone(host.store.state)
         self.table = QTableWidget(0, len(_HEAD) + len(COLUMNS) + len(_TAIL))
         self.table.setHorizontalHeaderLabels((*_HEAD, *(c.title for c in COLUMNS), *_TAIL))
         self.table.verticalHeader().hide()
@@ -126,12 +128,12 @@ class ComparePane(QWidget):
         """Measure every combination; the table fills as results come."""
         entry = self._host.store.state.active_entry
         if entry is not None:
-            self._tried = all_plans(entry.plan, entry.budget)
+            self._tried, self._tried_of = all_plans(entry.plan, entry.budget), entry.module
             self._host.measure("trying all", [entry.asking(plan) for plan in self._tried])
             self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if "modules" in changed:
+        if "modules" in changed and self._gone.went(session):
             self._tried = ()
         if changed & {"entries", "active", "base", "modules"}:
             self.refresh()
@@ -165,13 +167,17 @@ class ComparePane(QWidget):
         entry = session.active_entry
         there = {e.plan for e in session.entries if entry is not None and e.module == entry.module}
         tried = []
-        for plan in self._tried if entry is not None else ():
+        for plan in self._tried_with(entry):
             answer = self._host.measured(entry.asking(plan)) if entry is not None else None
             if isinstance(answer, Metrics) and plan not in there:
                 module = _module(session, entry) if entry is not None else ""
                 tried.append(Line("", "tried", plan, answer, SOURCES[Origin.MODEL], module))
         tried.sort(key=lambda line: line.metrics.makespan)
         return (*shown, *tried)
+
+    def _tried_with(self, entry: Entry | None) -> tuple[Plan, ...]:
+        """Plans that were tried with an entry's module."""
+        return self._tried if entry is not None and entry.module == self._tried_of else ()
 
     def _said(self, session: Session) -> str:
         if not session.path:
@@ -180,10 +186,13 @@ class ComparePane(QWidget):
             return "The file could not be read."
         if not self._lines:
             return "Waiting for the first variant."
-        if self._tried:
+        if self._tried_with(session.active_entry):
             found = sum(not line.key for line in self._lines)
             return f"{found} of {len(self._tried)} combinations predicted; double-click one to add it to the timelines"
-        return "“Try all” predicts every scheduler, budget, unrolling and ring direction for the active plan."
+        base = session.base_entry
+        across = base is not None and len({line.module for line in self._lines}) > 1
+        told = f" {ACROSS.strip()} against {base.key} of {session.label(base.module)}." if across and base else ""
+        return f"“Try all” predicts every scheduler, budget, unrolling and ring direction for the active plan.{told}"
 
     def _fill(self, session: Session) -> None:
         theme = self._host.theme
@@ -203,7 +212,7 @@ class ComparePane(QWidget):
                 text = "–" if untold else metric.text(line.metrics)
                 if number == 0 and base is not None and line is not base and line.origin == base.origin:
                     text += f"  {gain_text(base.metrics.makespan, line.metrics.makespan)}"
-                    text += f" on {base.module}" if line.module != base.module else ""
+                    text += ACROSS if line.module != base.module else ""
                 most = best[line.origin][number]
                 wins = not untold and most is not None and metric.value(line.metrics) == most
                 role = theme.gain if wins else theme.text

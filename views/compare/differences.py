@@ -57,6 +57,7 @@ class DifferencePane(QWidget):
         self._rows: tuple[Difference, ...] = ()
         self.text = QLabel()
         self.text.setMargin(2 * GRID)
+        self.text.setWordWrap(True)
         self.table = QTableWidget(0, len(_COLUMNS))
         self.table.verticalHeader().hide()
         self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)

@@ -20,7 +20,7 @@ def figure_of(outline: Outline, comparison: Comparison, figure: Figure) -> Float
     values = _values(outline, comparison.variant, figure)
     if comparison.before is None:
         return values
-    return np.where(np.isnan(values), _values(outline, comparison.before, figure), values)
+    return np.where(np.isnan(values), _values(outline.seen_earlier, comparison.before, figure), values)
 
 
 def colouring_of(

@@ -26,12 +26,12 @@ from views.graph.moves import Moves
 from views.graph.numbers import colouring_of, counts_text, figure_of, figure_text
 from views.graph.outlines import Outlines
 from views.graph.places import any_in, head_of, nearest
-from views.graph.selection import found_in, home_of, ids_in, picked_ids, positions_of, selected_ids
+from views.graph.selection import found_in, homed, ids_in, picked_ids, positions_of, selected_ids
 from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
 from views.graph.view import GraphView
-from views.ports import Host, follow, in_view
+from views.ports import Gone, Host, follow, in_view
 from views.theme import GRID
 
 
@@ -58,6 +58,7 @@ class GraphPane(QWidget):
         self._selecting = False
         self._reveal_later = False
         self._carried: tuple[Key, QPointF] | None = None
+        self._gone = Gone(host.store.state)
         self.moves = Moves(self)
         self.camera = Camera(self)
         self.tools = Tools(host)
@@ -120,7 +121,7 @@ class GraphPane(QWidget):
         super().changeEvent(event)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if "modules" in changed:
+        if "modules" in changed and self._gone.went(session):
             self._outlines.clear()
             self.moves.forget()
             self._kept_open = frozenset()
@@ -486,8 +487,8 @@ class GraphPane(QWidget):
     def select(self, ids: tuple[int, ...], *, add: bool = False) -> None:
         """Select instructions in all panes."""
         session = self._host.store.state
-        key = home_of(session, ids[-1]) if ids else ""
-        self._host.store.become("Select", edits.selected(session, key, ids, add=add))
+        key, there = homed(session, self.whole, ids)
+        self._host.store.become("Select", edits.selected(session, key, there, add=add))
 
     def _row_picked(self, current: QModelIndex, previous: QModelIndex) -> None:
         if current.isValid():

@@ -22,6 +22,8 @@ _MOST_SELECTED = 2_000
 def selected_ids(session: Session, outline: Outline) -> frozenset[int]:
     """Ids that stand for the selection in the modules of an outline: those selected, and what stands for them on the
     other side; where it has none of them, their counterparts, or what was made from them."""
+    if outline.earlier:
+        return _across(session, outline)
     picked = picked_ids(session, outline)
     if not picked or picked.isdisjoint(session.selection.instructions):
         return picked
@@ -34,6 +36,10 @@ def picked_ids(session: Session, outline: Outline) -> frozenset[int]:
     chosen = frozenset(session.selection.instructions)
     if not chosen:
         return chosen
+    if outline.earlier:
+        own = {session.active: chosen, session.base: frozenset(outline.later.get(i, -1) for i in chosen)}
+        there = frozenset(i for i in own.get(session.selection.entry, ()) if outline.item_of(i) is not None)
+        return there or _across(session, outline)
     there = frozenset(i for i in chosen if outline.item_of(i) is not None)
     if there:
         return there
@@ -42,6 +48,12 @@ def picked_ids(session: Session, outline: Outline) -> frozenset[int]:
 
 def _counterparts(session: Session) -> frozenset[int]:
     return frozenset().union(*(shown_in(session, key) for key in {session.active, session.base}))
+
+
+def _across(session: Session, outline: Outline) -> frozenset[int]:
+    """As `selected_ids`, where base and active variant are of different modules."""
+    before = (outline.later.get(i, -1) for i in shown_in(session, session.base))
+    return shown_in(session, session.active).union(i for i in before if i >= 0)
 
 
 def ids_in(outline: Outline, item: int) -> tuple[int, ...]:
@@ -60,6 +72,18 @@ def home_of(session: Session, instruction: int) -> str:
         if entry.variant is not None and instruction in lookup(entry.variant):
             return entry.key
     return session.active
+
+
+def homed(session: Session, outline: Outline | None, ids: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """Key of the entry that has instructions of an outline, and their ids there; of two modules that of the last."""
+    if not ids:
+        return "", ()
+    if outline is None or not outline.earlier:
+        return home_of(session, ids[-1]), ids
+    old = frozenset(i for i in ids if (n := outline.item_of(i)) is not None and outline.sides[n] == Side.BEFORE)
+    if ids[-1] in old:
+        return session.base, tuple(outline.earlier[i] for i in ids if i in old)
+    return session.active, tuple(i for i in ids if i not in old)
 
 
 def found_in(outline: Outline, picture: Picture, text: str) -> tuple[int, Ints]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QSplitter, QVBoxLayout, QWidget
 
 from views.graph.table import NodeTable
 from views.graph.view import GraphView
@@ -21,6 +21,7 @@ class Sides(QSplitter):
         self._columns = []
         for title, view in zip(self._titles, (before, after), strict=True):
             title.setFont(axis_font())
+            title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
             title.setContentsMargins(2 * GRID, 0, 2 * GRID, GRID)
             column = QWidget()
             layout = QVBoxLayout(column)

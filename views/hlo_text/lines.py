@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 
 _DEFINITION = re.compile(r"^\s*(?:ROOT\s+)?%?([\w.\-]+) = ")
+_COMPUTATION = re.compile(r"^(?:ENTRY\s+)?%?([\w.\-]+) .*\{$")
+_NAME = re.compile(r"%([\w.\-]+)")
+_METADATA = re.compile(r", metadata=\{[^}]*\}")
 _TOKEN = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*")
       | (?P<name>%[\w.\-]+)
@@ -91,11 +94,16 @@ class Printed:
     beside: Side | None = None
 
 
-def printed(text: Sequence[str], beside: Sequence[str] | None = None) -> Printed:
-    """Texts made ready to be shown: everything that takes time for many lines."""
+def printed(
+    text: Sequence[str], beside: Sequence[str] | None = None, names: Mapping[str, str] | None = None
+) -> Printed:
+    """Texts made ready to be shown: everything that takes time for many lines.
+
+    `names` are those of `beside` → those of `text` of what is one and the same, where the two name it differently.
+    """
     if beside is None:
         return Printed(_side(text, range(len(text)), {}))
-    rows = side_by_side(beside, text)
+    rows = side_by_side(beside, text) if names is None else paired(beside, text, names)
     changed = [(n, row) for n, row in enumerate(rows) if not row.equal]
     removed = {n: "changed" if r.right >= 0 else "removed" for n, r in changed if r.left >= 0}
     added = {n: "changed" if r.left >= 0 else "added" for n, r in changed if r.right >= 0}
@@ -107,6 +115,46 @@ def printed(text: Sequence[str], beside: Sequence[str] | None = None) -> Printed
 
 def _side(lines: Sequence[str], numbers: Sequence[int], tints: Mapping[int, str]) -> Side:
     return Side(tuple(lines), tuple(numbers), definitions(lines), tints, max(map(len, lines), default=0))
+
+
+def paired(left: Sequence[str], right: Sequence[str], names: Mapping[str, str]) -> tuple[Pair, ...]:
+    """Two texts aligned by what `names` of the left are on the right; equal is what says the same but for names and
+    metadata."""
+    known = set(names.values())
+    renamed = [_renamed(line, names) for line in left]
+    bare = [_METADATA.sub("", line) for line in right]
+    mine, theirs = [_key(line, known) for line in renamed], [_key(line, known) for line in bare]
+    found: list[Pair] = []
+    apart: list[Pair] = []
+    for row in side_by_side(mine, theirs):
+        if row.left >= 0 and row.right >= 0 and mine[row.left] == theirs[row.right]:
+            found += apart
+            apart = []
+            found.append(replace(row, equal=renamed[row.left].strip() == bare[row.right].strip()))
+            continue
+        # Lines that only stand at the same place have nothing to do with each other.
+        if row.left >= 0:
+            found.append(Pair(row.left, -1, equal=False))
+        if row.right >= 0:
+            apart.append(Pair(-1, row.right, equal=False))
+    return (*found, *apart)
+
+
+def _renamed(line: str, names: Mapping[str, str]) -> str:
+    """A line without metadata and with the names that its instructions have in the other text."""
+    return _NAME.sub(lambda found: f"%{names.get(found[1], found[1])}", _METADATA.sub("", line))
+
+
+def _key(line: str, known: Collection[str]) -> str:
+    """What a line is aligned by: the name it defines where both texts have that, else all it says."""
+    name = defined(line) or opens(line)
+    return f"%{name}" if name in known else line.strip()
+
+
+def opens(line: str) -> str:
+    """Name of the computation that a line begins, empty where it begins none."""
+    found = _COMPUTATION.match(line)
+    return found[1] if found is not None else ""
 
 
 def side_by_side(left: Sequence[str], right: Sequence[str]) -> tuple[Pair, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.session import edits
 from engine.session.lookup import lookup
@@ -14,7 +14,7 @@ from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from views.hlo_text.lines import Printed
 from views.hlo_text.text_view import TextView
-from views.ports import Host, follow, in_view
+from views.ports import Gone, Host, follow, in_view
 from views.theme import GRID
 
 _Asked = tuple[Variant, Variant | None]
@@ -28,6 +28,7 @@ class HloPane(QWidget):
         super().__init__(parent)
         self._host = host
         self._known: dict[_Asked, Printed | str] = {}
+        self._gone = Gone(host.store.state)
         self._shown: Printed | str = ""
         self._hit = -1
         self.base, self.active = TextView(host), TextView(host)
@@ -45,6 +46,7 @@ class HloPane(QWidget):
         self.search.setFixedWidth(60 * GRID)
         self.search.returnPressed.connect(self.find_next)
         self.title = QLabel()
+        self.title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         line = QHBoxLayout()
         line.setContentsMargins(2 * GRID, GRID, 2 * GRID, 0)
         line.addWidget(self.title, 1)
@@ -69,7 +71,7 @@ class HloPane(QWidget):
         self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if "modules" in changed:
+        if "modules" in changed and self._gone.went(session):
             self._known.clear()
         if not in_view(self):
             return

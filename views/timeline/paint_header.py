@@ -21,6 +21,8 @@ FOLD = 6 * GRID
 PIN = 8 * GRID
 """Width, at the right, of the pin that makes an entry the base."""
 
+ACROSS = " ⇄"
+"""After a gain over a base of another module: both run, but not the same program."""
 _MODULE = 0.4
 """Part of the room for words that the module's name may take where there are several modules."""
 
@@ -73,6 +75,7 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
         before, after = base.variant.metrics.makespan, metrics.makespan
         text = gain_text(before, after)
         role = "muted" if text.startswith("±") else "gain" if after < before else "loss"
+        text += ACROSS if base.module != entry.module else ""
         figures.append(Figure("", text, 16 * GRID, role))
     else:
         figures.append(Figure("", "", 16 * GRID))

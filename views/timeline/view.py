@@ -77,6 +77,7 @@ class TimelineView(QAbstractScrollArea):
         self._press: QPointF | None = None
         self._panning: int | None = None
         self._gliding: dict[str, Glide] = {}
+        self._to_reveal = ""
         self._seen: dict[str, object] = {}
         self._glide_part = 1.0
         self._doing = running(host.jobs())
@@ -167,6 +168,10 @@ class TimelineView(QAbstractScrollArea):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed & {"entries", "active", "base", "lanes"}:
             self._restack(session)
+        if "active" in changed:  # but not when a file was opened: that begins at the top
+            self._to_reveal = "" if "reading" in changed else session.active
+        if self._to_reveal == session.active and changed & {"active", "entries"}:
+            self._reveal_active(session)
         if changed & {"selection", "entries", "active", "matches"}:
             self.anchor = anchor_of(session, self.anchor)
         if QAccessible.isActive():
@@ -231,6 +236,18 @@ class TimelineView(QAbstractScrollArea):
         bar.setPageStep(page)
         bar.setSingleStep(HEADER)
         bar.setRange(0, max(0, self.stack.height - page))
+
+    def _reveal_active(self, session: Session) -> None:
+        """Scroll to the active entry where next to nothing of it is seen: it may have been added at the end."""
+        number = next((n for n, e in enumerate(session.entries) if e.key == session.active), None)
+        if number is None:
+            return
+        bar = self.verticalScrollBar()
+        top, bottom = self.stack.span_of(number)
+        if top > bar.value() + bar.pageStep() - 2 * HEADER or bottom < bar.value() + 2 * HEADER:
+            bar.setValue(min(top, max(0, bottom - bar.pageStep())) if top > bar.value() else top)
+        # What is above it grows as results come.
+        self._to_reveal = session.active if any(e.pending for e in session.entries[: number + 1]) else ""
 
     # Painting
 

@@ -1,0 +1,57 @@
+"""Texts of modules from different files, side by side."""
+
+from __future__ import annotations
+
+from views.hlo_text.lines import paired, printed
+
+BEFORE = (
+    "HloModule before",
+    "%body (p: f32[4]) -> f32[4] {",
+    '  %p = f32[4]{0} parameter(0), metadata={op_name="x"}',
+    "  ROOT %tanh.7 = f32[4]{0} tanh(%p)",
+    "}",
+    "ENTRY %main (x: f32[4]) -> f32[4] {",
+    "  %x = f32[4]{0} parameter(0)",
+    "  %old = f32[4]{0} negate(%x)",
+    "  ROOT %call = f32[4]{0} fusion(%old), calls=%body",
+    "}",
+)
+AFTER = (
+    "HloModule after",
+    "%inner (q: f32[4]) -> f32[4] {",
+    '  %q = f32[4]{0} parameter(0), metadata={op_name="y"}',
+    "  ROOT %tanh.2 = f32[4]{0} tanh(%q)",
+    "}",
+    "ENTRY %main (x: f32[4]) -> f32[4] {",
+    "  %x = f32[4]{0} parameter(0)",
+    "  %new = f32[4]{0} abs(%x)",
+    "  ROOT %run = f32[4]{0} fusion(%new), calls=%inner",
+    "}",
+)
+NAMES = {"body": "inner", "p": "q", "tanh.7": "tanh.2", "main": "main", "x": "x", "call": "run"}
+
+
+def test_lines_of_one_instruction_stand_beside_each_other_whatever_it_is_called() -> None:
+    rows = {(row.left, row.right): row.equal for row in paired(BEFORE, AFTER, NAMES)}
+    assert rows[2, 2]
+    assert rows[3, 3]
+    assert rows[6, 6]
+    assert not rows[8, 8]  # it calls the same, with another operand
+    assert (7, 7) not in rows
+    assert rows[7, -1] is rows[-1, 7] is False
+
+
+def test_each_line_is_shown_once_and_in_order() -> None:
+    rows = paired(BEFORE, AFTER, NAMES)
+    assert [row.left for row in rows if row.left >= 0] == list(range(len(BEFORE)))
+    assert [row.right for row in rows if row.right >= 0] == list(range(len(AFTER)))
+
+
+def test_only_what_differs_is_tinted() -> None:
+    shown = printed(AFTER, BEFORE, NAMES)
+    assert shown.beside is not None
+    tinted = {shown.text.lines[row]: tint for row, tint in shown.text.tints.items()}
+    assert tinted["  %new = f32[4]{0} abs(%x)"] == "added"
+    assert tinted[AFTER[8]] == "changed"
+    assert AFTER[3] not in tinted
+    assert shown.beside.tints[list(shown.beside.lines).index(BEFORE[7])] == "removed"
