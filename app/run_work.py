@@ -66,7 +66,7 @@ def compile_plan(
 ) -> Compilation:
     """The compiler's variants of a module and a plan; their schedules go into `folder`."""
     production = Production(module, Target.parse(target), mesh)
-    found, missing = produce(production, plan, control=control)
+    found, missing = produce(production, plan, scheduled_only=True, control=control)
     schedules = tuple(keep(folder, made.compiled.schedule.encode(), ".schedule.txt") for made in found)
     versions = ", ".join(f"{name} {number}" for name, number in found[0].compiled.versions.items()) if found else ""
     notes = (*production.machine.notes, *missing, *((f"Compiled by {versions}.",) if versions else ()))

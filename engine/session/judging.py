@@ -109,7 +109,7 @@ def judge(
         part = control.part(0.1 + 0.9 * number / len(asked), 0.1 + 0.9 * (number + 1) / len(asked))
         part.step(0.0, f"compiling {name} for {production.target}")
         try:
-            made = production.compiled(name, module, options, control=part)
+            made = production.compiled(name, module, options, scheduled_only=True, control=part)
         except (Unpredicted, UnsupportedError, WorkerError, XlaError) as reason:
             rulings.append(Ruling(name, plan, None, why_not=str(reason)))
             continue

@@ -13,6 +13,7 @@ from itertools import product
 
 from engine.control import QUIET, Cancelled, Control
 from engine.errors import LapstrakeError, UnsupportedError, WorkerError
+from engine.hlo.xla import XlaError
 from engine.ir.module import Module
 from engine.passes.passes import Result
 from engine.passes.rows import Row
@@ -98,7 +99,7 @@ class CompilersJudge:
             found = [self._production.ordered(made, replace(plan, scheduler=name)) for name in QUICK]
             if self._best is None or _makespan(_fastest(found)) < NEAR * self._best:
                 found.append(self._production.ordered(made, replace(plan, scheduler=THOROUGH)))
-        except WorkerError as reason:
+        except (WorkerError, XlaError) as reason:
             return UnsupportedError(str(reason))
         except (UnsupportedError, Infeasible) as reason:
             return reason

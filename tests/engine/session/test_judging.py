@@ -49,7 +49,10 @@ def found(production: Production) -> tuple[Evaluator, Tuning]:
 def compiler(answers: Mapping[str, tuple[int, bool]], asked: list[str]) -> object:
     """Stands in for `Production.compiled`: cycles, and whether they count, by the name of what is compiled."""
 
-    def compiled(_: Production, name: str, module: Module, options: object, control: Control = QUIET) -> object:
+    def compiled(
+        _: Production, name: str, module: Module, options: object, scheduled_only: bool, control: Control = QUIET
+    ) -> object:
+        assert scheduled_only
         asked.append(name)
         if name not in answers:
             raise Unpredicted("nothing in the module is asynchronous")
