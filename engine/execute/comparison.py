@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,26 @@ import numpy.typing as npt
 from engine.control import Control
 from engine.errors import LapstrakeError
 from engine.execute import widening
+from engine.execute.as_job import JobExecutable
 from engine.execute.comparing import FLOAT64, Difference, compare, is_finite, is_zero, tolerance
 from engine.execute.inputs import DRAWS, Draw, Inputs, draw_inputs, load_inputs, widened
 from engine.execute.legalize import legalize
+from engine.execute.memory import least_bytes
 from engine.execute.running import Executable
 from engine.execute.tracing import Uses, moves_only, types_behind, uses_of
 from engine.execute.verifying import Output, Verification
 from engine.hlo.hlo_pb2 import HloModuleProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.groups import written_lists
-from engine.ir.module import Module
+from engine.ir.module import Header, Module
 
 Pieces = list[npt.NDArray[Any]]
 """One result array, by device."""
 Results = list[Pieces]
+
+
+SMALL = 1 << 28
+"""Bytes on all devices together below which compiling takes longer than running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +57,12 @@ def compare_in_worker(
     """Run both and compare; see `engine.execute.verifying.verify`."""
     control.step(0.0, f"compiling {original.name} as loaded")
     runnable, changed = legalize(original), legalize(transformed)
-    before = Executable(runnable, original.header)
+    compiler = _compiler(platform, original)
+    before = compiler.once(runnable)
     control.step(0.1, "compiling the transformed module")
-    after = Executable(changed, transformed.header)
+    after = compiler.compile(changed)
     control.step(0.2, "compiling the float64 reference")
-    references, notes = _references(runnable, changed, original)
+    references, notes = _references(runnable, changed, compiler)
     sources = _Sources(original, runnable, inputs, before, references)
     worst: dict[tuple[str, tuple[int, ...]], Output] = {}
     leaves = list(_leaves(runnable))
@@ -106,14 +114,47 @@ class _Results:
         return self.own[k], expected, None if self.wide is None else self.wide[k]
 
 
+class _Compiler:
+    """Compiles for one platform and number of devices, and keeps what it made of the last original: variants of one
+    module are verified one after the other."""
+
+    def __init__(self, platform: str, header: Header, quickly: bool) -> None:
+        self.key = platform, header, quickly
+        self._made: type[Executable] = Executable if platform == "cpu" else JobExecutable
+        self._header, self._quickly = header, quickly
+        self._kept: dict[bytes, Executable] = {}
+
+    def compile(self, proto: HloModuleProto) -> Executable:
+        return self._made(proto, self._header, quickly=self._quickly)
+
+    def once(self, proto: HloModuleProto) -> Executable:
+        """The same, kept for the next time."""
+        key = sha256(proto.SerializeToString(deterministic=True)).digest()
+        if key not in self._kept:
+            kept = list(self._kept.items())[-1:]  # an original and its reference
+            self._kept = {**dict(kept), key: self.compile(proto)}
+        return self._kept[key]
+
+
+_compilers: list[_Compiler] = []
+
+
+def _compiler(platform: str, original: Module) -> _Compiler:
+    """The one for this original: code of small modules is made quickly rather than fast."""
+    made = _Compiler(platform, original.header, least_bytes(original) < SMALL)
+    if not _compilers or _compilers[0].key != made.key:
+        _compilers[:] = [made]
+    return _compilers[0]
+
+
 def _references(
-    runnable: HloModuleProto, changed: HloModuleProto, original: Module
+    runnable: HloModuleProto, changed: HloModuleProto, compiler: _Compiler
 ) -> tuple[_References | None, list[str]]:
     reason = widening.obstacle(runnable) or widening.obstacle(changed)
     if reason is None:
         try:
-            made = (Executable(widening.widen(proto), original.header) for proto in (runnable, changed))
-            return _References(*made), []
+            before, after = compiler.once(widening.widen(runnable)), compiler.compile(widening.widen(changed))
+            return _References(before, after), []
         except LapstrakeError as error:
             reason = str(error)
     return None, [f"Compared with the original instead of float64, which cannot be computed: {reason}."]
