@@ -13,7 +13,6 @@ from app.run_work import Compilation, Timed
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.execute.devices import Platform
-from engine.execute.timing import RunOptions
 from engine.execute.verifying import Verification
 from engine.ir.module import Module
 from engine.session import edits
@@ -117,14 +116,7 @@ class Runs(QObject):
         base = self._store.state.base
         entries = sorted(entries, key=lambda entry: entry.key != base)
         variants = tuple(entry.variant for entry in entries if entry.variant is not None)
-        options = RunOptions(
-            platform=wish.platform,
-            repeats=wish.repeats,
-            seed=wish.seed,
-            inputs=wish.inputs or None,
-            profile=task == Task.PROFILE,
-            alone=wish.alone,
-        )
+        options = wish.options(profile=task == Task.PROFILE)
         where = devices_text(wish.platform, _devices(variants[0]), alone=wish.alone)
         verb = "profiling" if task == Task.PROFILE else "timing"
 

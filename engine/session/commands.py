@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 
+from engine.execute.timing import RunOptions
 from engine.quantities import bytes_text, parse_bytes
 from engine.session.choices import DIMENSIONS
 from engine.session.plan import MachineSpec, Plan
@@ -50,6 +51,34 @@ def tune_command(
     words += ["--target", target] if target else []
     words += [] if check else ["--no-verify"]
     return shlex.join([*words, "-o", out, *cost_words(entry)])
+
+
+def run_command(path: str, entry: Entry, options: RunOptions, *, profile: str = "") -> str:
+    """Times the module as loaded and an entry's plan in turn; `profile`: where measured times go besides."""
+    words = ["lapstrake", "run", path, *machine_words(entry.machine), *plan_words(entry.plan)]
+    words += [*_run_words(options), "--repeats", str(options.repeats)]
+    words += ["--alone"] if options.alone else []
+    words += ["--as-job"] if options.as_job else []
+    words += ["--profile", profile] if profile else []
+    return shlex.join([*words, *cost_words(entry)])
+
+
+def verify_command(path: str, entry: Entry, options: RunOptions, seeds: int) -> str:
+    """Compares the numbers of an entry's plan with those of the module as loaded, on so many sets of inputs."""
+    words = ["lapstrake", "verify", path, *machine_words(entry.machine), *plan_words(entry.plan)]
+    words += [*_run_words(options), "--seeds", str(seeds)]
+    return shlex.join([*words, *cost_words(entry)])
+
+
+def compile_command(path: str, entry: Entry, target: str) -> str:
+    """Has a production compiler compile the module and an entry's plan."""
+    mesh = ["--mesh", entry.machine.mesh] if entry.machine.mesh else []
+    return shlex.join(["lapstrake", "compile", path, "--target", target, *mesh, *plan_words(entry.plan)])
+
+
+def _run_words(options: RunOptions) -> list[str]:
+    given = ["--inputs", options.inputs] if options.inputs else ["--seed", str(options.seed)]
+    return ["--platform", options.platform, *given]
 
 
 def machine_words(machine: MachineSpec) -> list[str]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
     QPushButton,
     QTableWidgetItem,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from engine.quantities import gain_text, time_text
 from engine.session import edits
+from engine.session.commands import compile_command
 from engine.session.session import Session
+from views.icons import icon
 from views.ports import Host, follow, in_view
 from views.runs.message import Message, Way
 from views.runs.rows import devices_needed
@@ -55,16 +58,23 @@ class CompilerPage(QWidget):
         self.button = QPushButton("Compile")
         self.button.setToolTip("The module as loaded, and the active plan of it")
         self.button.clicked.connect(self.do)
+        self.copy = QToolButton()
+        self.copy.setAutoRaise(True)  # Qt's signature
+        self.copy.setToolTip("Copy as command line")
+        self.copy.setAccessibleName("copy as command line")
+        self.copy.clicked.connect(self._copy)
         line = QHBoxLayout()
         line.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
         line.setSpacing(2 * GRID)
         line.addWidget(QLabel("for"))
         line.addWidget(self.target)
         line.addWidget(self.button)
+        line.addWidget(self.copy)
         line.addStretch(1)
         self.message = Message(host)
         self.table = plain_table(_COLUMNS, _TIPS, "compiled variants")
-        self.table.cellClicked.connect(lambda row, _: self._pick(row))
+        for signal in (self.table.cellClicked, self.table.cellActivated):
+            signal.connect(lambda row, _: self._pick(row))
         self.origin = QLabel()
         self.origin.setFont(axis_font())
         self.origin.setMargin(GRID)
@@ -87,6 +97,13 @@ class CompilerPage(QWidget):
         """Compile for the target that is chosen."""
         self._runner.compile(self.target.currentText().strip())
 
+    def _copy(self) -> None:
+        session = self._host.store.state
+        entry = edits.planned_entry(session)
+        if entry is not None:
+            command = compile_command(session.path, entry, self.target.currentText().strip())
+            QGuiApplication.clipboard().setText(command)
+
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed & {"entries", "active", "modules"} and in_view(self):
             self.refresh()
@@ -94,6 +111,7 @@ class CompilerPage(QWidget):
     def refresh(self) -> None:
         session = self._host.store.state
         self._offer(session)
+        self.copy.setIcon(icon("copy", self._host.theme.text))
         self.rows = self._runner.compiled
         progress = self._runner.compiling
         self.button.setEnabled(bool(session.active_variant) and progress.stage != Stage.RUNNING)

@@ -8,12 +8,14 @@ from pathlib import Path
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QFileDialog,
     QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
+    QMenu,
     QPushButton,
     QSpinBox,
     QToolButton,
@@ -23,6 +25,7 @@ from PySide6.QtWidgets import (
 from engine.execute.devices import Platform
 from engine.session.session import Session
 from views.flow import FlowLayout
+from views.icons import icon
 from views.runs.rows import platform_facts, platform_title, runnable, usual_choice
 from views.runs.runner import Runner, Task, Wish
 from views.theme import GRID, Theme, axis_font, colour
@@ -38,7 +41,10 @@ _TIPS = {
 class Controls(QWidget):
     """One row, or two where it is narrow; the buttons stand apart."""
 
-    def __init__(self, runner: Runner, changed: Callable[[], None], do: Callable[[Task], None]) -> None:
+    def __init__(
+        self, runner: Runner, changed: Callable[[], None], do: Callable[[Task], None], copy: Callable[[Task], None]
+    ) -> None:
+        """`changed` follows a choice, `do` a button; `copy` copies the command for what a button does."""
         super().__init__()
         self._runner = runner
         self._changed = changed
@@ -52,6 +58,16 @@ class Controls(QWidget):
         self.repeats = _spin(1, 10_000, 10, "How often each variant is timed; the median and the quartiles are shown")
         self.seed = _spin(0, _MOST, 0, "Of the random inputs; indices stay in range, zeros are never drawn for timing")
         self.seeds = _spin(1, 100, 1, "How many sets of inputs are verified with")
+        self.as_job = QCheckBox("as a job")
+        self.as_job.setToolTip("Compile as jit does in a job, every pass on; devices that are not CPUs always do")
+        self.copy = QToolButton()
+        self.copy.setAutoRaise(True)  # Qt's signature
+        self.copy.setToolTip("Copy as command line")
+        self.copy.setAccessibleName("copy as command line")
+        self.copy.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.copy.setMenu(QMenu(self.copy))
+        for task in Task:
+            self.copy.menu().addAction(task.value).triggered.connect(lambda _=False, task=task: copy(task))
         self.inputs = QToolButton()
         self.inputs.setToolTip("Random inputs, or an .npz file with an array for each parameter")
         self.inputs.clicked.connect(self._choose_inputs)
@@ -66,6 +82,7 @@ class Controls(QWidget):
         ):
             flow.addWidget(_label(caption, widget))
             flow.addWidget(widget)
+        flow.addWidget(self.as_job)
         self.bar = QWidget()
         """The buttons, for whoever has room for them."""
         line = QHBoxLayout(self.bar)
@@ -74,6 +91,7 @@ class Controls(QWidget):
             button.setToolTip(_TIPS[task])
             button.clicked.connect(lambda _=False, task=task: do(task))
             line.addWidget(button)
+        line.addWidget(self.copy)
         self._show_inputs()
 
     def wish(self) -> Wish:
@@ -85,6 +103,7 @@ class Controls(QWidget):
             seeds=self.seeds.value(),
             inputs=self.inputs_path,
             alone=self.alone,
+            as_job=self.as_job.isChecked(),
         )
 
     def chosen_platform(self) -> Platform | None:
@@ -97,8 +116,10 @@ class Controls(QWidget):
         self.platform.setCurrentIndex(max(0, self.platform.findData(platform)))
         self._set_alone(alone=alone)
 
-    def refresh(self, *, enabled: bool) -> None:
+    def refresh(self, theme: Theme, *, enabled: bool) -> None:
         """Show the platforms that are known."""
+        self.copy.setIcon(icon("copy", theme.text))
+        self.as_job.setEnabled(self.platform.currentData() == "cpu")
         chosen = self.platform.currentData()
         if self._runner.platforms:
             with QSignalBlocker(self.platform):

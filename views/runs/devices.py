@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import (
     QLabel,
     QSplitter,
@@ -15,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.session import edits
+from engine.session.commands import run_command, verify_command
 from engine.session.session import Session
 from views.ports import Host, follow, in_view
 from views.runs.controls import Choice, Controls
@@ -49,7 +51,7 @@ class DevicesPage(QWidget):
         self._path = host.store.state.path
         self._last: tuple[Task, tuple[str, ...]] | None = None
         self.rows: tuple[Row, ...] = ()
-        self.controls = Controls(runner, self.refresh, self.do)
+        self.controls = Controls(runner, self.refresh, self.do, self._copy)
         self.choice = Choice(self.refresh)
         self.facts = QLabel()
         self.origin = QLabel()
@@ -60,7 +62,8 @@ class DevicesPage(QWidget):
             label.setForegroundRole(label.palette().ColorRole.PlaceholderText)
         self.message = Message(host)
         self.table = plain_table(_COLUMNS, _TIPS, "runs")
-        self.table.cellClicked.connect(lambda row, _: self._pick(row))
+        for signal in (self.table.cellClicked, self.table.cellActivated):
+            signal.connect(lambda row, _: self._pick(row))
         results = QWidget()
         column = QVBoxLayout(results)
         column.setContentsMargins(0, 0, 0, 0)
@@ -105,7 +108,7 @@ class DevicesPage(QWidget):
         self.rows = rows_of(session, self._runner.outcome)
         running = self._runner.progress.stage == Stage.RUNNING
         short = shortage(session, self.controls.chosen_platform(), self.controls.wish())
-        self.controls.refresh(enabled=not running and not short and bool(self.choice.keys()))
+        self.controls.refresh(self._host.theme, enabled=not running and not short and bool(self.choice.keys()))
         self._say(session, short)
         self._fill()
         self.table.setVisible(bool(self.rows))
@@ -184,6 +187,19 @@ class DevicesPage(QWidget):
                 if column == _NUMBERS and row.equal is not None:
                     item.setForeground(QColor(theme.gain if row.equal else theme.error))
                 self.table.setItem(number, column, item)
+
+    def _copy(self, task: Task) -> None:
+        """Copy the command that does it with the plan of the active variant."""
+        session, wish = self._host.store.state, self.controls.wish()
+        entry = edits.planned_entry(session)
+        if entry is None:
+            return
+        if task == Task.VERIFY:
+            command = verify_command(session.path, entry, wish.options(), wish.seeds)
+        else:
+            profile = f"{PurePath(session.path).stem}.xplane.pb" if task == Task.PROFILE else ""
+            command = run_command(session.path, entry, wish.options(), profile=profile)
+        QGuiApplication.clipboard().setText(command)
 
     def _pick(self, number: int) -> None:
         if 0 <= number < len(self.rows):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from engine.execute.devices import Platform
-from engine.execute.timing import Timing
+from engine.execute.timing import RunOptions, Timing
 from engine.execute.verifying import Verification
 from engine.session.variant import Variant
 
@@ -44,6 +44,20 @@ class Wish:
     """An .npz file; empty for random inputs."""
     alone: bool = False
     """Whether one device computes its part alone."""
+    as_job: bool = False
+    """Whether CPU devices run what jit makes of the module inside a job."""
+
+    def options(self, *, profile: bool = False) -> RunOptions:
+        """The same for the engine."""
+        return RunOptions(
+            platform=self.platform,
+            repeats=self.repeats,
+            seed=self.seed,
+            inputs=self.inputs or None,
+            profile=profile,
+            alone=self.alone,
+            as_job=self.as_job,
+        )
 
 
 @dataclass(frozen=True, slots=True)

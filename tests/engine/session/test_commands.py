@@ -6,8 +6,16 @@ import shlex
 
 from app.cli.arguments import parse
 from engine.chips.budget import Budget
+from engine.execute.timing import RunOptions
 from engine.session.choices import DIMENSIONS
-from engine.session.commands import export_command, report_command, tune_command
+from engine.session.commands import (
+    compile_command,
+    export_command,
+    report_command,
+    run_command,
+    tune_command,
+    verify_command,
+)
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry
 
@@ -40,3 +48,15 @@ def test_tune() -> None:
     assert (found.order_only, found.passes, found.search) == (True, None, None)
     found = parse(shlex.split(tune_command("s.hlo", ENTRY, "b", dimensions=DIMENSIONS))[1:])
     assert tuple(found.search.split(",")) == DIMENSIONS
+
+
+def test_runs() -> None:
+    options = RunOptions("gpu", repeats=3, seed=7, alone=True, as_job=True)
+    found = parse(shlex.split(run_command("my step.hlo", ENTRY, options, profile="out.xplane.pb"))[1:])
+    assert (found.command, found.file, found.platform, found.repeats) == ("run", "my step.hlo", "gpu", 3)
+    assert (found.seed, found.inputs, found.alone, found.as_job) == (7, None, True, True)
+    assert (found.profile, found.passes, found.chip) == ("out.xplane.pb", PLAN.passes, "tpu-v5p")
+    found = parse(shlex.split(verify_command("s.hlo", ENTRY, RunOptions(inputs="a b.npz"), 4))[1:])
+    assert (found.command, found.inputs, found.seeds, found.platform) == ("verify", "a b.npz", 4, "cpu")
+    found = parse(shlex.split(compile_command("s.hlo", ENTRY, "tpu:v4:2x2x2"))[1:])
+    assert (found.command, found.target, found.mesh) == ("compile", "tpu:v4:2x2x2", "x=8")

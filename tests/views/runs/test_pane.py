@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QPushButton, QTableWidget
 from pytestqt.qtbot import QtBot
 
@@ -105,7 +106,11 @@ def test_while_it_runs_it_shows_progress_and_can_be_cancelled(
 
 @pytest.mark.parametrize(
     ("stage", "text"),
-    [(Stage.FAILED, "deadlock: devices wait for each other in a collective forever"), (Stage.CANCELLED, "Cancelled.")],
+    [
+        (Stage.FAILED, "deadlock: devices wait for each other in a collective forever"),
+        (Stage.FAILED, "step needs 3.00 TiB on 8 CPU devices together, but this machine has 16.0 GiB available"),
+        (Stage.CANCELLED, "Cancelled."),
+    ],
 )
 def test_what_went_wrong_stands_in_place_with_a_way_out(
     pane: RunsPane, runner: FakeRunner, host: FakeHost, stage: Stage, text: str
@@ -200,3 +205,18 @@ def test_the_compiler_is_asked_for_what_the_target_says(pane: RunsPane, runner: 
     assert host.store.state.active == "B"
     page.table.cellClicked.emit(0, 0)
     assert host.store.state.active == "A"
+
+
+def test_what_the_buttons_do_is_copied_as_commands(pane: RunsPane, host: FakeHost) -> None:
+    controls = pane.devices.controls
+    controls.as_job.setChecked(True)  # Qt's signature
+    copied = {}
+    for action in controls.copy.menu().actions():
+        action.trigger()
+        copied[action.text()] = QGuiApplication.clipboard().text()
+    assert copied["Run"].startswith("lapstrake run step.hlo --chip tpu-v4")
+    assert "--as-job" in copied["Run"]
+    assert copied["Profile"].endswith("--profile step.xplane.pb")
+    assert copied["Verify"].startswith("lapstrake verify step.hlo")
+    pane.compiler.copy.click()
+    assert "--target tpu:v4:2x2x2" in QGuiApplication.clipboard().text()
