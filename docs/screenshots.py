@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -20,12 +21,14 @@ from app.explorer import Explorer
 from app.settings import Settings
 from engine.session import edits
 from engine.timeline.timeline import Category
+from views.runs.runner import Task, Wish
 from views.timeline.overlay import Hit, slice_rect
 
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "images"
 SAMPLES = ROOT / "samples"
 MLP = SAMPLES / "mlp_fig3_train_8x8_large.hlo"
+RUNNABLE = SAMPLES / "mlp_fig3_train_2x4_bf16.hlo"
 DECODER = SAMPLES / "decoder_fig3_scan_8x8_large.hlo"
 SMALL, LARGE = (1280, 800), (2560, 1440)
 
@@ -61,6 +64,8 @@ def main() -> int:
         _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))
         picture(shown.window, "hlo")
         _tune(application, shown)
+    with explorer(application, "light", SMALL) as shown:
+        _run(application, shown)
     with explorer(application, "dark", LARGE) as shown:
         _open(application, shown, DECODER)
         shown.window.show_pane("Compare")
@@ -103,6 +108,25 @@ def _open(application: QApplication, shown: Explorer, path: Path) -> None:
     if any(troubles):
         raise SystemExit(f"{path.name}: {'; '.join(filter(None, troubles))}")
     _pump(application, 0.3)
+
+
+def _run(application: QApplication, shown: Explorer) -> None:
+    """Time and verify the first two variants, then profile the second."""
+    _open(application, shown, RUNNABLE)
+    idle = partial(_wait, application, lambda: not any(job.state == "running" for job in shown.jobs()))
+    shown.perform("show-runs")
+    idle()
+    buttons = shown.runs_pane.devices.controls.buttons
+    for task in (Task.RUN, Task.VERIFY):
+        buttons[task].click()
+        idle()
+    picture(shown.window, "runs")
+    shown.runs.start(Task.PROFILE, (shown.store.state.active,), Wish(repeats=5))
+    idle()
+    _wait(application, lambda: not any(entry.pending for entry in shown.store.state.entries))
+    shown.window.show_pane("Differences")
+    _pump(application, 0.3)
+    picture(shown.window, "measured")
 
 
 def _hover_gap(application: QApplication, shown: Explorer) -> None:
