@@ -66,6 +66,8 @@ def main() -> int:
         _tune(application, shown)
     with explorer(application, "light", SMALL) as shown:
         _run(application, shown)
+    with explorer(application, "light", SMALL) as shown:
+        _compare_modules(application, shown)
     with explorer(application, "dark", LARGE) as shown:
         _open(application, shown, DECODER)
         shown.window.show_pane("Compare")
@@ -73,6 +75,16 @@ def main() -> int:
         _pump(application)
         picture(shown.window, "window-dark")
     return 0
+
+
+def _compare_modules(application: QApplication, shown: Explorer) -> None:
+    """Two modules in one session, the second one active."""
+    _open(application, shown, MLP, SAMPLES / "mlp_fig2_train_16_large.hlo")
+    _wait(application, lambda: bool(shown.store.state.matches))
+    shown.store.become("Activate", edits.activated(shown.store.state, shown.store.state.entries[-1].key))
+    shown.window.show_pane("Differences")
+    _pump(application, 0.3)
+    picture(shown.window, "modules")
 
 
 @contextmanager
@@ -99,14 +111,15 @@ def picture(widget: QWidget, name: str) -> None:
     print(path.relative_to(ROOT))
 
 
-def _open(application: QApplication, shown: Explorer, path: Path) -> None:
-    shown.open(str(path))
+def _open(application: QApplication, shown: Explorer, *paths: Path) -> None:
+    shown.open(*map(str, paths))
     store = shown.store
     _wait(application, lambda: bool(store.state.problem) or store.state.facts is not None)
+    _wait(application, lambda: len({entry.module for entry in store.state.entries}) == len(paths))
     _wait(application, lambda: not any(entry.pending for entry in store.state.entries))
     troubles = [store.state.problem, *(entry.error for entry in store.state.entries)]
     if any(troubles):
-        raise SystemExit(f"{path.name}: {'; '.join(filter(None, troubles))}")
+        raise SystemExit(f"{paths[0].name}: {'; '.join(filter(None, troubles))}")
     _pump(application, 0.3)
 
 
