@@ -102,6 +102,7 @@ class ComparePane(QWidget):
         self.chart.clicked.connect(self._pick)
         self.text = QLabel()
         self.text.setMargin(2 * GRID)
+        self.text.setWordWrap(True)
         self.button = QPushButton("Try all")
         self.button.setToolTip("Measure schedulers × budgets × unroll × ring with the rest of the active plan")
         self.button.clicked.connect(self.try_all)

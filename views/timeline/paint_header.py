@@ -23,6 +23,7 @@ PIN = 8 * GRID
 
 ACROSS = " ⇄"
 """After a gain over a base of another module: both run, but not the same program."""
+_GAIN = 19 * GRID
 _MODULE = 0.4
 """Part of the room for words that the module's name may take where there are several modules."""
 
@@ -70,15 +71,15 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
     ]
     base = session.base_entry
     if entry.key == session.base:
-        figures.append(Figure("", "base", 16 * GRID, "muted"))
+        figures.append(Figure("", "base", _GAIN, "muted"))
     elif base is not None and base.variant is not None and variant.compares_with(base.variant):
         before, after = base.variant.metrics.makespan, metrics.makespan
         text = gain_text(before, after)
         role = "muted" if text.startswith("±") else "gain" if after < before else "loss"
         text += ACROSS if base.module != entry.module else ""
-        figures.append(Figure("", text, 16 * GRID, role))
+        figures.append(Figure("", text, _GAIN, role))
     else:
-        figures.append(Figure("", "", 16 * GRID))
+        figures.append(Figure("", "", _GAIN))
     return tuple(figures)
 
 
