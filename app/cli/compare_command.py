@@ -14,6 +14,7 @@ from engine.chips.budget import Budget
 from engine.errors import UsageError
 from engine.session.evaluation import default_plans
 from engine.session.plan import Plan
+from engine.session.pruning import default_variants
 from engine.session.session import ModuleFile, labels
 
 
@@ -27,12 +28,11 @@ def run(arguments: Namespace) -> int:
             part = control.part(number * share, (number + 1) * share)
             module = loading.load(path, part.part(0.0, 0.3))
             evaluator = loading.evaluator(module, arguments)
-            named = (
-                [*default_plans(module, plans[0]), *(("", p) for p in plans[1:])]
-                if plans
-                else list(default_plans(module, None))
-            )
-            variants = [evaluator.evaluate(plan, name, part) for name, plan in named]
+            if plans:
+                named = [*default_plans(module, plans[0]), *(("", p) for p in plans[1:])]
+                variants = [evaluator.evaluate(plan, name, part) for name, plan in named]
+            else:
+                variants = default_variants(evaluator, control=part.part(0.3, 1.0))
             reports.append((module, evaluator, variants))
     names = labels([ModuleFile(str(number), path) for number, path in enumerate(arguments.files)])
     parts = [Part(names[str(n)], module, variants) for n, (module, _, variants) in enumerate(reports)]

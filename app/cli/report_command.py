@@ -18,9 +18,10 @@ from engine.export.writing import write_atomically
 from engine.ir.module import Module
 from engine.profile.reading import read_profile
 from engine.quantities import time_text
-from engine.session.evaluation import Evaluator, default_plans
+from engine.session.evaluation import Evaluator
 from engine.session.measured import Measured, best_match, measured_variant
-from engine.session.plan import AS_LOADED
+from engine.session.plan import AS_LOADED, plain_plan
+from engine.session.pruning import default_variants
 from engine.session.variant import Variant
 
 
@@ -53,15 +54,12 @@ def run(arguments: Namespace) -> int:
 
 def evaluate_all(evaluator: Evaluator, arguments: Namespace, control: Control) -> list[Variant]:
     """Variant 0 and those that the arguments ask for."""
-    plans = list(
-        default_plans(
-            evaluator.module, loading.plan(arguments), loading.budget(arguments), loading.memory_cap(arguments)
-        )
-    )
-    share = 1.0 / len(plans)
-    return [
-        evaluator.evaluate(plan, name, control.part(k * share, (k + 1) * share)) for k, (name, plan) in enumerate(plans)
-    ]
+    budget, memory_cap = loading.budget(arguments), loading.memory_cap(arguments)
+    given = loading.plan(arguments)
+    if given is None:
+        return default_variants(evaluator, budget, memory_cap, control)
+    plain = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.5))
+    return [plain, evaluator.evaluate(given, "", control.part(0.5, 1.0))]
 
 
 def _measured(

@@ -140,6 +140,8 @@ class Schedule:
     """Computation id → order."""
     memory_caps: Mapping[int, int] = field(default_factory=dict)
     """Bytes that each computation and its callees may take, by computation id; empty without a cap."""
+    kept: frozenset[int] = frozenset()
+    """Ids of computations that stay in the order that the module carries: the scheduler's is slower."""
 
 
 @runtime_checkable

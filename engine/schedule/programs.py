@@ -16,6 +16,7 @@ from engine.ir.graph import Ints
 from engine.schedule.as_loaded import AsLoaded
 from engine.schedule.errors import Infeasible
 from engine.schedule.hints import groups_of, hints_of
+from engine.schedule.measure import broken_rule
 from engine.schedule.memory import Memory
 from engine.schedule.problem import Loads, Order, Problem, Schedule, Scheduler
 from engine.schedule.solving import solve
@@ -31,11 +32,14 @@ def schedule_program(
     *,
     memory_cap: int | None = None,
     sharing: bool = True,
+    keep: bool = False,
     control: Control = QUIET,
 ) -> Schedule:
     """Order every computation of `program`.
 
     `sharing` says whether transfers share links and memory bandwidth in the simulator that will judge the schedule.
+    With `keep`, a computation of a module that carries an order stays in that order where it is within budget and cap
+    and faster in the simulator; not for schedulers that are not after speed.
 
     Callees come first: a caller sees how long they take, what they hold in flight and the memory they need. Raises
     Infeasible when no order fits the budget or the cap (bytes of the whole program at any moment).
@@ -44,11 +48,12 @@ def schedule_program(
     if memory_cap is not None and not isinstance(scheduler, AsLoaded):
         caps = _shares(program, budget, memory_cap, control.part(0.0, 0.2))
         control = control.part(0.2, 1.0)
-    scheduling = _Scheduling(program, scheduler, budget, caps, SimulationOptions(sharing=sharing))
+    keep = keep and program.module.is_scheduled and not isinstance(scheduler, AsLoaded | Memory)
+    scheduling = _Scheduling(program, scheduler, budget, caps, SimulationOptions(sharing=sharing), keep)
     for position, computation in enumerate(program.graphs):
         part = control.part(position / len(program.graphs), (position + 1) / len(program.graphs))
         scheduling.schedule(computation, part)
-    return Schedule(scheduler.name, budget, scheduling.orders, caps)
+    return Schedule(scheduler.name, budget, scheduling.orders, caps, frozenset(scheduling.kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +121,10 @@ class _Scheduling:
     caps: Mapping[int, int]
     """Bytes that a computation and its callees may take, by computation."""
     simulation: SimulationOptions = DEFAULT
+    keep: bool = False
+    """Whether the module's own order of a computation is taken where it is faster."""
+    kept: set[int] = field(default_factory=set)
+    """Computations for which it was."""
     orders: dict[int, Order] = field(default_factory=dict)
     runs: dict[int, ComputationRun] = field(default_factory=dict)
     known: dict[bytes, Order] = field(default_factory=dict)
@@ -139,8 +148,15 @@ class _Scheduling:
         if order is None:
             problem = replace(problem, effort=self.efforts[computation], simulated=self._simulated(computation))
             self.known[key] = order = solve(problem, self.scheduler, control)
-        self.orders[computation] = order
-        self.runs[computation] = self._simulate(computation, order)
+        run = self._simulate(computation, order)
+        self.kept.discard(computation)
+        if self.keep:
+            loaded = AsLoaded().schedule(problem, control)
+            as_loaded = self._simulate(computation, loaded)
+            if as_loaded.makespan < run.makespan and broken_rule(problem, loaded.nodes) is None:
+                order, run = loaded, as_loaded
+                self.kept.add(computation)
+        self.orders[computation], self.runs[computation] = order, run
 
     def _simulate(self, computation: int, order: Order) -> ComputationRun:
         return simulate_computation(self.program, computation, order, self.runs, self.simulation)

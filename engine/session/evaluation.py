@@ -19,7 +19,7 @@ from engine.ir.opcodes import COLLECTIVES
 from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
 from engine.schedule.binding import held_back
-from engine.schedule.problem import Scheduler
+from engine.schedule.problem import Schedule, Scheduler
 from engine.schedule.programs import schedule_program
 from engine.schedule.proof import proven_bound
 from engine.schedule.registry import parse_scheduler
@@ -59,7 +59,7 @@ class Evaluator:
         result, key = self._transform(pipeline, scheduler, budget, control.part(0.0, 0.3))
         program = self._price(key, result, control.part(0.3, 0.5))
         schedule = schedule_program(
-            program, scheduler, budget, memory_cap=plan.memory_cap, control=control.part(0.5, 0.8)
+            program, scheduler, budget, memory_cap=plan.memory_cap, keep=True, control=control.part(0.5, 0.8)
         )
         simulation = simulate(program, schedule, control=control.part(0.8, 1.0))
         runs = simulation.runs
@@ -73,7 +73,7 @@ class Evaluator:
             schedule=schedule,
             timeline=simulation.timeline,
             metrics=simulation.metrics,
-            notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes),
+            notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes, _kept(schedule)),
             held=held_back(program, schedule, runs),
             proven=proven_bound(program, schedule, runs),
         )
@@ -143,6 +143,14 @@ def default_plans(
         yield f"decomposed, {scheduler}", Plan(BEST_PASSES, scheduler, budget, memory_cap)
     if any(i.opcode in COLLECTIVES for i in module.instructions.values()):
         yield "whole, asynchronous", whole_plan(module, budget, memory_cap)
+
+
+def _kept(schedule: Schedule) -> tuple[str, ...]:
+    """What is said of computations that stay in the module's own order."""
+    if not schedule.kept:
+        return ()
+    counted = "1 computation stays" if len(schedule.kept) == 1 else f"{len(schedule.kept)} computations stay"
+    return (f"{counted} in the order that the module carries: the one of {schedule.scheduler} is slower.",)
 
 
 def _distinct(*groups: Iterable[str]) -> tuple[str, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from engine.chips.budget import Budget
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
+from engine.control import Control
 from engine.cost.program import Program
 from engine.cost.programs import prepare
 from engine.cost.scheduled_module import read_scheduled_module
@@ -21,12 +23,14 @@ from engine.hlo.reading import read_here
 from engine.passes.candidate import Candidate
 from engine.passes.passes import Context
 from engine.passes.pipeline import Pipeline
+from engine.schedule.as_loaded import AsLoaded
+from engine.schedule.bottom_up import BottomUp
 from engine.schedule.errors import Infeasible
 from engine.schedule.explaining import explain
 from engine.schedule.exposure import Cause
 from engine.schedule.instance import Instance
 from engine.schedule.measure import broken_rule, in_flight, makespan, peak_memory
-from engine.schedule.problem import Hint, Schedule
+from engine.schedule.problem import Hint, Order, Problem, Schedule
 from engine.schedule.programs import problem_of, schedule_program
 from engine.schedule.registry import parse_scheduler
 from engine.schedule.sharing import shared_makespan
@@ -399,3 +403,58 @@ def test_nothing_overwrites_what_a_transfer_in_flight_reads(scheduler: str) -> N
     (graph,) = program.graphs.values()
     order = [graph.names[k] for k in scheduled(program, scheduler).orders[graph.computation].nodes.tolist()]
     assert order.index("d") < order.index("u"), "u writes into the buffer of z, which s sends until d"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Puts every done right behind its start: valid, and hides nothing."""
+
+    name: ClassVar[str] = "waiting"
+
+    def schedule(self, problem: Problem, control: Control) -> Order:
+        loaded = AsLoaded().schedule(problem, control).nodes.tolist()
+        graph = problem.graph
+        pairs = [pair for n in loaded if graph.is_start(n) for pair in (n, int(graph.partner[n]))]
+        first = [n for n in loaded if graph.opcodes[n] == "parameter"] + pairs
+        return Order(np.array([*first, *(n for n in loaded if n not in first)], np.int64))
+
+
+SQUARE = "bf16[1024,1024]{1,0}"
+CARRIED = """HloModule m, num_partitions=2, is_scheduled=true
+
+ENTRY e {
+  p = bf16[1024,1024]{1,0} parameter(0)
+  start = (bf16[1024,1024]{1,0}, bf16[1024,1024]{1,0}) collective-permute-start(p), channel_id=1, source_target_pairs={{0,1},{1,0}}
+  y = bf16[1024,1024]{1,0} dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  done = bf16[1024,1024]{1,0} collective-permute-done(start)
+  ROOT out = (bf16[1024,1024]{1,0}, bf16[1024,1024]{1,0}) tuple(y, done)
+}
+"""  # noqa: E501  # one instruction a line, as HLO is printed
+
+
+def test_an_order_that_a_module_carries_is_kept_where_the_schedulers_is_slower() -> None:
+    program = from_text(CARRIED)
+    entry = program.module.entry.id
+    loaded = schedule_program(program, AsLoaded(), Budget(4)).orders[entry].nodes.tolist()
+    kept = schedule_program(program, Waiting(), Budget(4), keep=True)
+    assert kept.kept == {entry}
+    assert kept.orders[entry].nodes.tolist() == loaded
+    given = schedule_program(program, Waiting(), Budget(4))
+    assert not given.kept
+    assert given.orders[entry].nodes.tolist() != loaded
+    # Equally fast orders are the scheduler's; a module without an order has none to keep.
+    assert not schedule_program(program, BottomUp(), Budget(4), keep=True).kept
+    loose = from_text(CARRIED.replace(", is_scheduled=true", ""))
+    assert not schedule_program(loose, Waiting(), Budget(4), keep=True).kept
+
+
+def test_an_order_over_the_budget_is_not_kept() -> None:
+    start = next(line for line in CARRIED.split("\n  ") if line.startswith("start"))
+    again = start.replace("start =", "again =").replace("channel_id=1", "channel_id=2")
+    text = CARRIED.replace(start, f"{start}\n  {again}").replace(
+        "  ROOT", "  twice = bf16[1024,1024]{1,0} collective-permute-done(again)\n  ROOT"
+    )
+    text = text.replace("bf16[1024,1024]{1,0}) tuple(y, done)", f"{SQUARE}, {SQUARE}) tuple(y, done, twice)")
+    program = from_text(text)
+    assert schedule_program(program, Waiting(), Budget(2), keep=True).kept
+    assert not schedule_program(program, Waiting(), Budget(1), keep=True).kept

@@ -1,0 +1,84 @@
+"""Rows of sites that do not earn their place in the simulator are left whole, and the plan says so."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from engine.hlo.reading import read_here
+from engine.session import edits
+from engine.session.evaluation import Evaluator
+from engine.session.plan import BEST_PASSES, MachineSpec, Plan, plain_plan
+from engine.session.pruning import default_variants, pruned
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+CHAIN = "mlp_chain"
+"""Its chain gains by the gate and loses in the simulator, on TPU v4."""
+SOME = (
+    "mlp_fig2_train_16_large",
+    "mlp_fig3",
+    "mlp_fig3_train_2x4_bf16",
+    "recommender_2_bf16",
+)
+
+
+@cache
+def evaluator(sample: str, chip: str = "tpu-v4") -> Evaluator:
+    return Evaluator(read_here((SAMPLES / f"{sample}.hlo").read_bytes()), MachineSpec(chip))
+
+
+@pytest.mark.parametrize("chip", ["tpu-v4", "h100"])
+@pytest.mark.parametrize("sample", [CHAIN, *SOME])
+def test_what_is_shown_by_default_is_never_slower_than_as_loaded(sample: str, chip: str) -> None:
+    """But for the order of least memory, which the others begin from."""
+    at = evaluator(sample, chip)
+    base, *shown = default_variants(at)
+    assert base.plan == plain_plan(at.module)
+    assert {v.plan.scheduler for v in shown} == {"memory", "bottom-up", "top-down"}
+    for variant in shown:
+        if variant.plan.scheduler == "memory":
+            continue
+        assert variant.metrics.makespan <= base.metrics.makespan, variant.plan
+        if variant.name.startswith("decomposed"):
+            gated = at.evaluate(Plan(BEST_PASSES, variant.plan.scheduler))
+            assert variant.metrics.makespan <= gated.metrics.makespan
+
+
+def test_what_is_left_whole_stands_in_the_plan_and_in_a_note() -> None:
+    at = evaluator("mlp_fig3_train_2x4_bf16")
+    found = pruned(at, Plan(BEST_PASSES, "top-down"), "decomposed, top-down")
+    left = (edits.options_of(found.plan, "decompose") or {}).get("forbid", "").split(";")
+    assert left != [""]
+    assert found.name == "decomposed, top-down"
+    assert {c.id for c in found.candidates if "forbid" in c.reason} >= {name.rstrip("*") for name in left}
+    for name in left:
+        assert sum(note.startswith(f"{name} is left whole: the plan is ") for note in found.notes) == 1
+    assert any(c.chosen for c in found.candidates)
+    again = Evaluator(at.module).evaluate(Plan(found.plan.passes, "top-down"))
+    assert again.metrics == found.metrics
+
+
+def test_a_chain_is_taken_apart() -> None:
+    found = pruned(evaluator(CHAIN), Plan(BEST_PASSES, "bottom-up"))
+    assert (edits.options_of(found.plan, "decompose") or {})["chain"] == "off"
+    assert any(note.startswith("Chains are taken apart: the plan is ") for note in found.notes)
+
+
+def test_what_the_user_forbade_stays_forbidden() -> None:
+    plan = Plan(BEST_PASSES.replace("decompose", "decompose{forbid=all-gather}"), "bottom-up")
+    found = pruned(evaluator(CHAIN), plan)
+    assert "all-gather" in (edits.options_of(found.plan, "decompose") or {})["forbid"].split(";")
+
+
+def test_without_a_trial_a_slower_plan_gives_way_to_one_that_decomposes_nothing() -> None:
+    at = evaluator(CHAIN)
+    plan = Plan(BEST_PASSES, "top-down")
+    assert at.evaluate(plan).metrics.makespan > at.evaluate(plain_plan(at.module)).metrics.makespan
+    found = pruned(at, plan, effort=0)
+    assert found.name == "whole, top-down"
+    assert "decompose" not in found.plan.passes
+    assert found.metrics.makespan <= at.evaluate(plain_plan(at.module)).metrics.makespan
+    fine = Plan(BEST_PASSES, "bottom-up")
+    assert pruned(evaluator("mlp_fig3"), fine, effort=0).plan == fine
