@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.job.processes import altered, damaged, train
+from tests.job.processes import altered, bundled, captured, damaged, train
 
 CHANGES = {
     "shape": "its arguments and results are",
@@ -26,6 +26,14 @@ def test_the_order_is_applied(order_bundle: Path, tmp_path: Path) -> None:
     assert run["losses"] == plain["losses"]
     assert len(run["compiled"]) == 1
     assert "lapstrake:" not in logged
+
+
+@pytest.mark.full
+def test_the_order_is_applied_on_a_ring_of_eight(tmp_path: Path) -> None:
+    made = bundled(captured(tmp_path, MESH="1d"), tmp_path / "bundle", "--order-only", "--scheduler", "memory")
+    run, _ = train(tmp_path, BUNDLE=str(made), ROUTE="install", MESH="1d", STEPS="50", PLAIN="1")
+    assert APPLIED in run["said"]
+    assert run["losses"] == run["plain"]
 
 
 @pytest.mark.parametrize(

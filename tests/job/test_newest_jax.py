@@ -39,9 +39,11 @@ def test_a_decomposed_plan(interpreter: str, tmp_path: Path, mesh: str) -> None:
     assert "lapstrake: " not in logged
 
 
-def test_an_order_only_plan(interpreter: str, newest_capture: Path, tmp_path: Path) -> None:
-    made = bundled(newest_capture, tmp_path / "bundle", "--order-only", "--scheduler", "memory")
-    run, _ = train(tmp_path, interpreter, BUNDLE=str(made), ROUTE="install", STEPS="50", PLAIN="1")
+@pytest.mark.parametrize("mesh", ["1d", "2d"])
+def test_an_order_only_plan(interpreter: str, tmp_path: Path, mesh: str) -> None:
+    source = captured(tmp_path, interpreter, MESH=mesh)
+    made = bundled(source, tmp_path / "bundle", "--order-only", "--scheduler", "memory")
+    run, _ = train(tmp_path, interpreter, BUNDLE=str(made), ROUTE="install", MESH=mesh, STEPS="50", PLAIN="1")
     assert "order: applied to jit_train_step" in run["said"]
     assert run["losses"] == run["plain"]
     older = altered(made, tmp_path / "older", lambda manifest: manifest["versions"].update(jaxlib="0.10.2"))

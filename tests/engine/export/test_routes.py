@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+
 from engine.chips.budget import Budget
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
@@ -52,3 +57,23 @@ def test_the_readme_repeats_the_warnings_and_names_the_call() -> None:
     assert ".wrap(step)" in text
     assert "--num_partitions=2" in text
     assert "Nothing that is known" in readme("ring", 2, order_only=True, undone=())
+
+
+def test_xla_knows_every_flag_that_is_named() -> None:
+    """It ends the process at one that it does not know."""
+    texts = (readme("ring", 2, order_only=False, undone=said("h100")), *said("tpu-v4"))
+    flags = sorted({flag for text in texts for flag in re.findall(r"--(xla_[a-z_]+=[\w.,/-]*\w)", text)})
+    assert {flag.partition("=")[0] for flag in flags} >= {
+        "xla_disable_hlo_passes",
+        "xla_gpu_collective_permute_combine_threshold_bytes",
+        "xla_gpu_enable_latency_hiding_scheduler",
+        "xla_gpu_pgle_profile_file_or_directory_path",
+    }
+    given = " ".join(f"--{flag}" for flag in flags)
+    command = [sys.executable, "-c", "import jax; print(len(jax.devices()))"]
+    done = subprocess.run(command, env={**os.environ, "XLA_FLAGS": given}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-500:]
+    wrong = subprocess.run(
+        command, env={**os.environ, "XLA_FLAGS": f"{given} --xla_no_such_flag=1"}, capture_output=True, check=False
+    )
+    assert wrong.returncode != 0

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import shutil
+import subprocess
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from engine.chips.budget import Budget
 from engine.chips.inference import machine_for
@@ -120,3 +126,23 @@ def test_the_file_is_ascii_gzip_and_says_that_it_is_a_prediction() -> None:
     assert text.isascii()
     assert json.loads(text)["otherData"]["source"] == "predicted by the model"
     assert content == trace_bytes(simulation.timeline, program.module, "µ")
+
+
+def test_the_trace_processor_takes_the_trace(tmp_path: Path) -> None:
+    """Where its binary is at hand (it comes from the network): nothing of the trace is dropped or mended."""
+    binary = os.environ.get("TRACE_PROCESSOR") or shutil.which("trace_processor_shell")
+    if binary is None:
+        pytest.skip("no trace_processor_shell on PATH, and TRACE_PROCESSOR names none")
+    program, simulation = simulated()
+    (tmp_path / "a.json.gz").write_bytes(trace_bytes(simulation.timeline, program.module, "a"))
+    (tmp_path / "q.sql").write_text(
+        "select (select count(*) from slice), (select count(*) from flow), "
+        "(select ifnull(sum(value), 0) from stats where severity in ('error', 'data_loss'));"
+    )
+    command = [binary, "-q", str(tmp_path / "q.sql"), str(tmp_path / "a.json.gz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    slices, flows, lost = map(int, done.stdout.strip().splitlines()[-1].split(","))
+    events = trace(simulation.timeline, program.module, "a")["traceEvents"]
+    assert slices == sum(e["ph"] == "X" for e in events)
+    assert flows == sum(e["ph"] == "s" for e in events)
+    assert lost == 0

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from engine.export.xplane import xplane_bytes
 from engine.profile.measured import measured_times
 from engine.profile.xplane import profile_of
 from engine.profile.xspace_pb2 import XSpace
 from tests.engine.export.test_texts import simulated
+from tools import xprof_python
 
 _READ = """
 import sys, jax.profiler
@@ -48,3 +52,31 @@ def test_our_reader_finds_the_costs_again() -> None:
             if graph.opcodes[node] in ("dot", "add"):
                 assert times[name] == costs.compute[node]
     assert list(space.warnings) == ["Predicted by Lapstrake: nothing in this profile was measured."]
+
+
+_CONVERT = """
+import sys
+from xprof.convert import _pywrap_profiler_plugin as plugin
+made, ok = plugin.xspace_to_tools_data([sys.argv[1]], "trace_viewer@", {"resolution": 8000})
+assert ok
+sys.stdout.buffer.write(made)
+"""
+
+
+@pytest.mark.full
+def test_xprof_shows_it(tmp_path: Path) -> None:
+    try:
+        python = str(xprof_python.interpreter())
+    except LookupError as reason:
+        pytest.skip(str(reason))
+    program, simulation = simulated()
+    (tmp_path / "a.xplane.pb").write_bytes(xplane_bytes(simulation.timeline, program.module))
+    command = [python, "-c", _CONVERT, str(tmp_path / "a.xplane.pb")]
+    done = subprocess.run(command, capture_output=True, check=True)
+    events = json.loads(done.stdout)["traceEvents"]
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert set(rows.values()) == {"Steps", "XLA Modules", "XLA Ops", "Async XLA Ops"}
+    shown = {(rows[e["tid"]], e["name"]) for e in events if e["ph"] == "X"}
+    assert {("XLA Ops", "y"), ("XLA Ops", "z"), ("Async XLA Ops", "start")} <= shown
+    (whole,) = (e["dur"] for e in events if e["ph"] == "X" and rows[e["tid"]] == "Steps")
+    assert whole == pytest.approx(simulation.metrics.makespan / 1e6, abs=1e-3)
