@@ -30,7 +30,7 @@ from engine.export.perfetto import trace_bytes
 from engine.export.report_html import report_html
 from engine.export.routes import readme, undoing
 from engine.export.schedule_text import schedule_text
-from engine.export.tagging import fusions, names, orders, tagged
+from engine.export.tagging import fusions, grouped, names, orders, tagged
 from engine.export.writing import write_atomically
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
@@ -108,6 +108,7 @@ def bundle_files(
     }
     if not order_only:
         content["tuned.mlirbc"] = _program(made)
+        content["grouped.mlirbc"] = _program(grouped(made, program, shown.schedule))
     control.step(0.8, "writing reports")
     content |= {
         "schedule.pbtxt": schedule_text(program.module, simulate_computations(program, shown.schedule)).encode(),

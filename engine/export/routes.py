@@ -120,7 +120,8 @@ Flags go into the environment variable `XLA_FLAGS` of the job; several passes to
 - Costs as a profile for XLA:GPU's scheduler (PGLE), which then makes an order of its own from them:
   `XLA_FLAGS="--xla_gpu_enable_latency_hiding_scheduler=true
   --xla_gpu_pgle_profile_file_or_directory_path=costs.pbtxt"`. Names have to be those of the compiled module.
-- TPU programs that carry `_scheduling_group_id` annotations keep their groups with
-  `--xla_disable_hlo_passes=legalize-scheduling-annotations`.
+- Scheduling groups: `grouped.mlirbc` is the program with `_scheduling_group_id` on each permute and the einsum that
+  hides it. TPU compilers keep them with `--xla_disable_hlo_passes=legalize-scheduling-annotations`; in a JAX job
+  `wrap(step, groups=True)` does both, for targets that jax has no scheduler hook for.
 - `trace.perfetto.json.gz` opens in ui.perfetto.dev; `report.html` in any browser.
 """

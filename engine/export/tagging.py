@@ -11,6 +11,8 @@ from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto
 from engine.ir.module import Module
 from engine.schedule.problem import Schedule
 
+GROUP = "_scheduling_group_id"
+"""Frontend attribute by which XLA's latency-hiding scheduler keeps instructions together."""
 _TAG = re.compile(r"lapstrake=([\w.\-]+)")
 _BOOKKEEPING = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "copy"))
 """What takes no part in an order: free, or for the compiler to place."""
@@ -51,6 +53,48 @@ def fusions(program: Program) -> list[list[str]]:
         if instruction.opcode == "fusion"
     ]
     return [tags for tags in found if len(tags) > 1]
+
+
+def grouped(module: Module, program: Program, schedule: Schedule) -> Module:
+    """`module`, tagged, with XLA's scheduling groups: each permute with the einsum that hides most of it.
+
+    `program` is what the rest of the plan makes of `module`, in the order of `schedule`. Between a start and its done
+    nothing depends on either, so that no path leaves a group and comes back, which XLA would refuse.
+    """
+    proto = HloModuleProto()
+    proto.CopyFrom(module.proto)
+    named = {i.name: i for c in proto.computations for i in c.instructions}
+    for number, members in enumerate(_groups(program, schedule), 1):
+        for name in members & named.keys():
+            named[name].frontend_attributes.map[GROUP] = str(number)
+    return replace(module, proto=proto)
+
+
+def _groups(program: Program, schedule: Schedule) -> Iterator[frozenset[str]]:
+    for computation, graph in program.graphs.items():
+        order = schedule.orders[computation].nodes.tolist()
+        at = {node: place for place, node in enumerate(order)}
+        compute = program.costs[computation].compute
+        einsums = {n: tags for n in order if (tags := _einsums(program.module, int(graph.ids[n])))}
+        hidden: dict[int, set[str]] = {}
+        for start in order:
+            if graph.opcodes[start] != "collective-permute-start":
+                continue
+            between = [n for n in order[at[start] : at[int(graph.partner[start])]] if n in einsums]
+            if between:
+                longest = max(between, key=lambda n: int(compute[n]))
+                permute = _TAG.findall(program.module.instructions[int(graph.ids[start])].metadata.op_name)
+                hidden.setdefault(longest, set()).update(permute[-1:])
+        yield from (frozenset({*permutes, *einsums[node]}) for node, permutes in hidden.items())
+
+
+def _einsums(module: Module, instruction: int) -> tuple[str, ...]:
+    """Tags of the einsums that an instruction is, or holds."""
+    found = module.instructions[instruction]
+    if found.opcode == "fusion":
+        inside = module.computations[found.called_computation_ids[0]].instructions
+        return tuple(tag for inner in inside for tag in _einsums(module, inner.id))
+    return tuple(_TAG.findall(found.metadata.op_name)[-1:]) if found.opcode in ("dot", "convolution") else ()
 
 
 def names(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from app.cli.main import main
 from engine.errors import UsageError
 from engine.export.payload import lapstrake_capture, lapstrake_job
 from tests.job.processes import CAPTURE, HERE, PLAN, SCRIPT, bundled, python, start
+from tools import job_python
 
 
 @pytest.fixture
@@ -78,11 +80,24 @@ def test_both_files_know_the_same_obstacles() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("newest", [False, True], ids=["this jax", "the newest jax"])
 @pytest.mark.usefixtures("_plain_environment")
-def test_tpus_that_are_not_there(tmp_path: Path) -> None:
-    if importlib.util.find_spec("libtpu") is None:
+def test_tpus_that_are_not_there(tmp_path: Path, newest: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrapped step compiles with our permutes in our order, or each transfer beside the einsum that hides it."""
+    found = importlib.util.find_spec("libtpu")
+    if found is None or found.submodule_search_locations is None:
         pytest.skip("libtpu is not installed: pip install 'lapstrake[tpu]'")
-    options = ("--target", "tpu:v4:2x2x2", "--function", "train_step")
+    interpreter = sys.executable
+    if newest:
+        try:
+            interpreter = str(job_python.interpreter())
+        except LookupError as reason:
+            pytest.skip(str(reason))
+    # That package alone: what lies beside it here is another jax than that of a job.
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "libtpu").symlink_to(found.submodule_search_locations[0])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    options = ("--python", interpreter, "--target", "tpu:v4:2x2x2", "--function", "train_step")
     assert main(["capture", str(SCRIPT), *options, "-o", str(tmp_path)]) == 0
     text = (tmp_path / "train_step" / "partitioned.hlo").read_text()
     assert "windowed" not in text
@@ -91,10 +106,16 @@ def test_tpus_that_are_not_there(tmp_path: Path) -> None:
     assert content["signature"]["mesh"]["devices"] is None
     assert content["versions"]["platform"] == "tpu:v4:2x2x2"
     made = bundled(tmp_path / "train_step", tmp_path / "bundle", *PLAN)
-    out, _ = python(str(HERE / "without_devices.py"), str(made), cwd=tmp_path, **means("tpu:v4:2x2x2")[1])
-    version, fired, permutes, in_order, elsewhere, aliased = json.loads(out.splitlines()[-1])
+    environment = {**means("tpu:v4:2x2x2")[1], "PYTHONPATH": str(tmp_path / "site")}
+    script = str(HERE / "without_devices.py")
+    out, _ = python(script, str(made), cwd=tmp_path, interpreter=interpreter, **environment)
+    version, fired, permutes, in_order, elsewhere, aliased, *_ = json.loads(out.splitlines()[-1])
     assert permutes > 10
     assert aliased
     # jax 0.10.2 gives compilers without devices no hook.
     assert bool(fired) == (not version.startswith("0.10."))
     assert not fired or in_order > 5 * elsewhere
+    out, _ = python(script, str(made), "grouped.mlirbc", cwd=tmp_path, interpreter=interpreter, **environment)
+    *_, groups, together = json.loads(out.splitlines()[-1])
+    assert groups > 10
+    assert together > 0.8 * groups

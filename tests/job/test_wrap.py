@@ -74,6 +74,15 @@ def test_another_jax_is_reported_and_a_zip_imported_from(bundle: Path, tmp_path:
     np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
 
 
+def test_scheduling_groups_change_no_numbers(bundle: Path, tmp_path: Path) -> None:
+    """What the job disables already stays disabled."""
+    flags = "--xla_force_host_platform_device_count=8 --xla_disable_hlo_passes=rng-bit-generator-expander"
+    run, _ = train(tmp_path, BUNDLE=str(bundle), GROUPS="1", STEPS="3", PLAIN="1", XLA_FLAGS=flags)
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+    assert "structure: applied" in run["said"]
+    assert "order: partly applied" in run["said"]
+
+
 @pytest.mark.full
 def test_a_ring_of_eight(tmp_path: Path) -> None:
     made = bundled(captured(tmp_path, MESH="1d"), tmp_path / "bundle", *PLAN)

@@ -1,6 +1,7 @@
 """A small decoder trained on 8 CPU devices: what a user's script looks like. Tests run it on its own.
 
-Prints one JSON line: the losses, and what became of the bundle named by BUNDLE (ROUTE says how it is used). MESH is 1d
+Prints one JSON line: the losses, and what became of the bundle named by BUNDLE (ROUTE says how it is used, GROUPS that
+its scheduling groups are). MESH is 1d
 or 2d, CHANGE what this run does differently from the captured one, RESTART the step after which it starts again from a
 checkpoint.
 """
@@ -117,7 +118,7 @@ def main(steps: int) -> None:
         if os.environ.get("ROUTE") == "install":
             plan.install(strict=CHANGE == "strict")
         else:
-            step = plan.wrap(train_step, strict=CHANGE == "strict")
+            step = plan.wrap(train_step, strict=CHANGE == "strict", groups="GROUPS" in os.environ)
     jax.config.update("jax_log_compiles", val=True)
     logging.getLogger("jax._src.interpreters.pxla").addFilter(note_compilation)
     losses, state = run(step, steps, int(os.environ.get("RESTART", "-1")))

@@ -29,6 +29,7 @@ import importlib.metadata
 import itertools
 import json
 import logging
+import os
 import pathlib
 import re
 import sys
@@ -76,9 +77,13 @@ class Bundle:
         self.path = pathlib.Path(path)
         self.said: list[Callable[[], str]] = []
 
-    def wrap(self, step: Callable[..., Any], *, strict: bool = False) -> Wrapped:
-        """A function that does what `step` does, the tuned way where the plan fits."""
-        return Wrapped(self, step, strict)
+    def wrap(self, step: Callable[..., Any], *, strict: bool = False, groups: bool = False) -> Wrapped:
+        """A function that does what `step` does, the tuned way where the plan fits.
+
+        With `groups` the compiler is asked to keep each transfer with the einsum that hides it, by XLA's scheduling
+        groups: for TPU compilers where jax has no scheduler hook, which orders everything.
+        """
+        return Wrapped(self, step, strict, groups)
 
     def install(self, *, strict: bool = False) -> bool:
         """Have the compiler put one module's instructions in the plan's order; False, and a warning, where it cannot.
@@ -165,8 +170,8 @@ class Bundle:
 class Wrapped:
     """A step that runs a plan where it fits, and the original everywhere else."""
 
-    def __init__(self, bundle: Bundle, step: Callable[..., Any], strict: bool) -> None:
-        self._bundle, self._step, self._strict = bundle, step, strict
+    def __init__(self, bundle: Bundle, step: Callable[..., Any], strict: bool, groups: bool) -> None:
+        self._bundle, self._step, self._strict, self._groups = bundle, step, strict, groups
         self._tuned: _Tuned | None = None
         self._refused = False
         self._others, self._reason = 0, ""
@@ -203,7 +208,7 @@ class Wrapped:
         return self._bundle.explain()
 
     def _decide(self, args: Any, kwargs: Any) -> _Tuned | None:
-        tuned = _Tuned(self._bundle, self._step, args, kwargs)
+        tuned = _Tuned(self._bundle, self._step, self._groups, args, kwargs)
         # Compilers of several processes may work together: none is started before all have come so far.
         for stage in (tuned.check, tuned.recognise, tuned.compile):
             state, problem = "", ""
@@ -243,8 +248,8 @@ class _Tuned:
     Each of these raises Mismatch where the plan does not fit, and returns what has to be alike in all processes.
     """
 
-    def __init__(self, bundle: Bundle, step: Any, args: Any, kwargs: Any) -> None:
-        self._bundle, self._step, self._called = bundle, step, (args, kwargs)
+    def __init__(self, bundle: Bundle, step: Any, groups: bool, args: Any, kwargs: Any) -> None:
+        self._bundle, self._step, self._groups, self._called = bundle, step, groups, (args, kwargs)
         self._seconds = 0.0
         self.run: Any = None
 
@@ -278,7 +283,7 @@ class _Tuned:
         results = jax.tree_util.tree_leaves(step.eval_shape(*args, **kwargs))
         self._weak = [bool(getattr(r, "weak_type", False)) for r in results]
         self._ranks = bundle.ranks(manifest)
-        self._program = bundle.read("tuned.mlirbc", manifest)
+        self._program = bundle.read("grouped.mlirbc" if self._groups else "tuned.mlirbc", manifest)
         digest: str = manifest["digest"]
         return digest
 
@@ -318,13 +323,15 @@ class _Tuned:
         hook.register()
         try:
             with _cache_hits() as hits:
-                compiled = lowered.compile()
+                compiled = lowered.compile(grouping() if self._groups else None)
         finally:
             hook.unregister()
         if not (hook.problem or hook.fired or hits):
             hook.problem = "the compiler did not ask for it"
         self._text = compiled.as_text()
-        self._order = order_in_words(*standing(self._text, self._ranks), hook.problem)
+        grouped = self._groups and bool(hook.problem)
+        self._order = order_in_words(*standing(self._text, self._ranks), "" if grouped else hook.problem)
+        self._order += f" by scheduling groups alone: {hook.problem}" if grouped else ""
         self.run, self._leaves, self._called = compiled, [], ((), {})
         if hook.drops_donation and not hook.problem:
             self._order += _FREED
@@ -370,6 +377,12 @@ def jitted(name: str, signature: Mapping[str, Any], program: bytes, mesh: Any, w
         out_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in results),
         donate_argnums=tuple(k for k, leaf in enumerate(arguments) if leaf["donated"]),
     )
+
+
+def grouping() -> dict[str, str]:
+    """Options with which compilers keep scheduling groups, beside what the job disables already."""
+    disabled = re.findall(r"--xla_disable_hlo_passes=(\S+)", os.environ.get("XLA_FLAGS", ""))
+    return {"xla_disable_hlo_passes": ",".join([*disabled[-1:], "legalize-scheduling-annotations"])}
 
 
 def _primitive(name: str, program: bytes, shapes: Sequence[Any]) -> Any:
