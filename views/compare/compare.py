@@ -35,6 +35,7 @@ from views.timeline.paint_header import ACROSS, SOURCES, origin_text
 _HEAD = ("", "module", "variant", "scheduler", "budget")
 _MODULE = 1
 """Column that is shown where there are several modules."""
+_BUDGET = _HEAD.index("budget")
 _TAIL = ("best order", "times from", "passes")
 
 
@@ -79,6 +80,9 @@ class ComparePane(QWidget):
         self.table.horizontalHeader().setSectionResizeMode(
             self.table.columnCount() - 1, QHeaderView.ResizeMode.Interactive
         )
+        # Budgets by kind are long: the figures stay in sight.
+        self.table.horizontalHeader().setSectionResizeMode(_BUDGET, QHeaderView.ResizeMode.Interactive)
+        self.table.setColumnWidth(_BUDGET, 20 * GRID)
         self.table.horizontalHeader().setStretchLastSection(True)  # Qt's signature
         self.table.setAccessibleName("comparison of variants")
         for number, column in enumerate(COLUMNS):
@@ -227,6 +231,7 @@ class ComparePane(QWidget):
             item = QTableWidgetItem()
             self.table.setItem(row, column, item)
         item.setText(text)
+        item.setToolTip(text)
         item.setForeground(QColor(role))
         font = item.font()
         font.setBold(strong)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
-from engine.quantities import bytes_text, count_text, exact_time_text, time_text
+from engine.quantities import bytes_text, count_text, time_text
 from engine.session import edits
 from engine.session.matching import shown_in
 from engine.session.session import Session
@@ -297,7 +297,7 @@ def _about_variant(session: Session) -> str:
     variant = entry.variant
     metrics = variant.metrics
     rows = [
-        ("makespan", exact_time_text(metrics.makespan)),
+        ("makespan", time_text(metrics.makespan)),
         ("lower bound", time_text(metrics.lower_bound)),
         ("best order", _proof(variant)),
         ("compute", time_text(metrics.compute)),
