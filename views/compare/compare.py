@@ -108,7 +108,7 @@ class ComparePane(QWidget):
         self.text.setMargin(2 * GRID)
         self.text.setWordWrap(True)
         self.button = QPushButton("Try all")
-        self.button.setToolTip("Measure schedulers × budgets × unroll × ring with the rest of the active plan")
+        self.button.setToolTip("Predict schedulers × budgets × unroll × ring with the rest of the active plan")
         self.button.clicked.connect(self.try_all)
         line = QHBoxLayout()
         line.addWidget(self.text, 1)
@@ -130,7 +130,7 @@ class ComparePane(QWidget):
         self.refresh()
 
     def try_all(self) -> None:
-        """Measure every combination; the table fills as results come."""
+        """Predict every combination; the table fills as results come."""
         entry = self._host.store.state.active_entry
         if entry is not None:
             self._tried, self._tried_of = all_plans(entry.plan, entry.budget), entry.module
