@@ -58,6 +58,7 @@ from views.pictures import save_picture
 from views.plan.plan_line import MOST_IN_FLIGHT
 from views.ports import JobState
 from views.runs.pane import RunsPane
+from views.runs.rows import run_key
 from views.runs.runner import Task
 from views.theme import DARK, Theme, chosen_theme, palette_of
 from views.timeline.table import TablePane
@@ -329,7 +330,7 @@ class Explorer(QObject):
     def verify(self) -> None:
         """Run the active variant and the module as loaded on the chosen devices, and compare their numbers."""
         self.show_runs()
-        self.runs_pane.devices.do(Task.VERIFY, (self.store.state.active,))
+        self.runs_pane.devices.do(Task.VERIFY, (run_key(self.store.state),))
 
     def show_runs(self) -> None:
         self.window.show_pane("Runs")

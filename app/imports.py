@@ -101,7 +101,7 @@ class Imports:
             self._jobs.start(title, "app.given_work:take_schedule", path, done=taken, failed=self._failed)
             return
         session = self._store.state
-        variants = [e.variant for e in runnable(session) if e.recording is None and e.variant is not None]
+        variants = [e.variant for e in runnable(session) if e.variant is not None]
         names = tuple(frozenset(chain.from_iterable(g.names for g in v.program.graphs.values())) for v in variants)
 
         def found(answer: tuple[GivenFile, int]) -> None:

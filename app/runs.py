@@ -22,10 +22,14 @@ from engine.session.production import PIN_BUDGET
 from engine.session.session import Check, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
-from views.runs.rows import devices_text
+from views.runs.rows import devices_text, runnable
 from views.runs.runner import CompiledRow, Outcome, Progress, Stage, Task, Wish
 
 _AGAIN = "Cancelled."
+_NOT_RUN = (
+    "Only variants that show a plan are run. The module in a compiler's schedule is not the one that the compiler ends "
+    "with: to run that, open the optimised HLO that `lapstrake compile -o` writes."
+)
 
 
 class Runs(QObject):
@@ -102,8 +106,12 @@ class Runs(QObject):
         self._tell()
 
     def start(self, task: Task, keys: Sequence[str], wish: Wish) -> None:
-        entries = [entry for entry in self._store.state.entries if entry.key in keys and entry.variant is not None]
-        if not entries or self._progress.stage == Stage.RUNNING:
+        if self._progress.stage == Stage.RUNNING:
+            return
+        entries = [entry for entry in runnable(self._store.state) if entry.key in keys]
+        if not entries:
+            self._progress = Progress(Stage.FAILED, text=_NOT_RUN, task=task)
+            self._tell()
             return
         if task == Task.VERIFY:
             self._verify(entries, wish, ())

@@ -101,6 +101,8 @@ def test_a_schedule_dropped_on_the_window_is_a_variant_whose_times_can_price_pla
     assert shown.variant is not None
     assert shown.variant.source is Origin.COMPILER
     assert not explorer.window.plan_line.scheduler.isEnabled()
+    explorer.perform("verify")
+    assert "Only variants that show a plan are run" in explorer.runs.progress.text
     explorer.perform("use-as-costs")
     wait(qtbot, explorer)
     assert active(explorer).variant is shown.variant

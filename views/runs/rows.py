@@ -41,7 +41,8 @@ class Row:
 
 
 def runnable(session: Session) -> tuple[Entry, ...]:
-    """Entries of the active module whose module can be run: all but profiles, which show a module that another has."""
+    """Entries of the active module that show plans: profiles show the module of one of these, and the module in a
+    compiler's schedule is not the one that the compiler ends with."""
     active = session.active_entry
     return tuple(
         entry
@@ -50,19 +51,21 @@ def runnable(session: Session) -> tuple[Entry, ...]:
         and entry.module == active.module
         and entry.variant is not None
         and not entry.stale
-        and (entry.recording is None or entry.recording.kind == RecordingKind.SCHEDULE)
+        and entry.recording is None
     )
 
 
 def usual_choice(session: Session) -> frozenset[str]:
-    """Keys of what is run unless the user says otherwise: base and active; of a profile, the plan that was measured."""
+    """Keys of what is run unless the user says otherwise: base and active."""
+    return frozenset((session.base, run_key(session)))
+
+
+def run_key(session: Session) -> str:
+    """Key of what is run for the active entry: its own; where it shows a profile, that of the plan that was measured."""
     active = session.active_entry
-    same = (
-        entry.key
-        for entry in runnable(session)
-        if active is not None and active.recording is not None and entry.recording is None and entry.plan == active.plan
-    )
-    return frozenset((session.base, session.active, *same))
+    if active is None or active.recording is None or active.recording.kind != RecordingKind.PROFILE:
+        return session.active
+    return next((entry.key for entry in runnable(session) if entry.plan == active.plan), session.active)
 
 
 def rows_of(session: Session, outcome: Callable[[Variant], Outcome | None]) -> tuple[Row, ...]:

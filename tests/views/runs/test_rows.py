@@ -17,7 +17,16 @@ from engine.session.variant import Variant
 from tests.views.fake_host import host_of
 from tests.views.runs.fake_runner import CPU, GPU, TPU, timed, verified
 from tests.views.synthetic import variant
-from views.runs.rows import origin_of, platform_facts, platform_title, rows_of, runnable, shortage
+from views.runs.rows import (
+    origin_of,
+    platform_facts,
+    platform_title,
+    rows_of,
+    run_key,
+    runnable,
+    shortage,
+    usual_choice,
+)
 from views.runs.runner import Outcome, Wish
 from views.runs.targets import default_target, targets_for
 
@@ -60,15 +69,19 @@ def test_numbers_say_the_worst_error_and_its_place(loaded: Variant, ours: Varian
     assert (row.equal, row.verdict, row.place) == (None, "not run", "a custom-call cannot run here")
 
 
-def test_profiles_are_not_run_but_what_a_compiler_made_is(loaded: Variant, ours: Variant) -> None:
+def test_only_plans_are_run(loaded: Variant, ours: Variant) -> None:
     session = host_of(loaded, ours).store.state
     for kind in RecordingKind:
         recording = Recording(kind, GivenFile(f"{kind}", str(kind)))
         session = edits.recorded(session, AS_LOADED, MachineSpec(), recording)
         session = edits.arrived(session, session.active, replace(loaded, recording=recording))
-    assert [entry.key for entry in runnable(session)] == ["A", "B", "C"]
+    assert [entry.key for entry in runnable(session)] == ["A", "B"]
+    schedule, profile = (entry.key for entry in session.entries[-2:])
+    assert run_key(edits.activated(session, profile)) == "A"  # whose plan was measured
+    assert run_key(edits.activated(session, schedule)) == schedule
+    assert usual_choice(edits.activated(edits.based(session, "B"), profile)) == {"A", "B"}
     changed = edits.planned(session, "B", AS_LOADED)
-    assert [entry.key for entry in runnable(changed)] == ["A", "C"]
+    assert [entry.key for entry in runnable(changed)] == ["A"]
     assert runnable(Session()) == ()
 
 
