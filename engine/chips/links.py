@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.chips.chip import Rate
 from engine.chips.figures import Figures
-from engine.chips.topology import Floats, Link, Load
+from engine.chips.topology import Classes, Floats, Link, Load
 from engine.errors import InputError, UsageError
 from engine.ir.graph import Ints
 
@@ -34,9 +34,19 @@ class LinkList:
     """Chips joined by the links of a list; transfers take the way with the fewest hops."""
 
     size: int
-    links: tuple[Link, ...]
+    kinds: tuple[Link, ...]
     wires: tuple[Wire, ...]
+    """The physical links, by number."""
     text: str
+    refined: Classes | None = None
+
+    def with_classes(self, refined: Classes) -> LinkList:
+        return replace(self, refined=refined)
+
+    @cached_property
+    def alike(self) -> Classes:
+        """As the list names them."""
+        return Classes(self.kinds, np.array([wire.link for wire in self.wires], np.int64))
 
     def __str__(self) -> str:
         return self.text
@@ -71,7 +81,7 @@ class LinkList:
         """Whether every chip has a way to every other."""
         return bool((self._next >= 0).all())
 
-    def load(self, sources: Ints, targets: Ints, size: Floats) -> Load:
+    def carry(self, sources: Ints, targets: Ints, size: Floats) -> Load:
         carried = np.zeros(len(self.wires))
         latency = np.zeros(len(sources), np.int64)
         delays = np.array([wire.latency for wire in self.wires], np.int64)
@@ -83,9 +93,7 @@ class LinkList:
             latency[moving] += delays[wires]
             at[moving] = onward
             moving = moving[onward != targets[moving]]
-        totals = np.zeros(len(self.links))
-        np.maximum.at(totals, np.array([wire.link for wire in self.wires], np.int64), carried)
-        return Load(totals, int(latency.max(initial=0)))
+        return Load(carried, int(latency.max(initial=0)))
 
 
 def read_links(path: str, devices: int) -> LinkList:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.chips.chip import Chip
-from engine.chips.topology import Floats, Link, Load, Topology
+from engine.chips.topology import Floats, Link, Load, Topology, classes_of
 from engine.ir.graph import Ints
 
 
@@ -28,7 +28,7 @@ class Machine:
     @property
     def links(self) -> tuple[Link, ...]:
         """Link classes; link loads of costs are numbered by this."""
-        return self.topology.links
+        return classes_of(self.topology).links
 
     @property
     def hbm_bandwidth(self) -> float:
@@ -41,6 +41,11 @@ class Machine:
         return self.chip.hbm_bandwidth * self.chip.units.operand_efficiency
 
     def load(self, sources: Ints, targets: Ints, size: Floats | float) -> Load:
-        """Load of transfers between the job's devices, `size` bytes each."""
+        """Load of transfers between the job's devices, `size` bytes each, by class of links."""
+        carried = self.carry(sources, targets, size)
+        return Load(classes_of(self.topology).heaviest(carried.bytes), carried.latency)
+
+    def carry(self, sources: Ints, targets: Ints, size: Floats | float) -> Load:
+        """The same on every physical link."""
         sizes = np.broadcast_to(np.asarray(size, np.float64), sources.shape)
-        return self.topology.load(self.position[sources], self.position[targets], sizes)
+        return self.topology.carry(self.position[sources], self.position[targets], sizes)

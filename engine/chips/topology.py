@@ -1,15 +1,14 @@
 """How chips are wired, and what load transfers put on the links.
 
-Links are known by class, not one by one: all links of a torus that point along +x in even rows are one `Link`, those in
-odd rows another, and a load is that of the heaviest link of its class. SPMD programs load the links of a class alike,
-so this is what bounds a transfer, and thousands of chips cost no more than eight. Even and odd rows are told apart
-because a ring that goes back and forth through a box uses +x in the ones and -x in the others: its two directions
-share no link, which one class for all +x would not show.
+Links are known by class: all links of a torus that point along +x in even rows are one `Link`, those in odd rows
+another, and a load is that of the heaviest link of its class. Links that a module's transfers do not load alike are
+told apart by finer classes (`engine.chips.classes`), so that a few classes stand for the links of thousands of chips,
+and yet none of them mixes what shares no link.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -35,9 +34,24 @@ class Load(NamedTuple):
     """What a set of transfers puts on the network."""
 
     bytes: Floats
-    """Bytes on the heaviest link of each class, shape [link classes]."""
+    """Bytes on the heaviest link of each class, shape [link classes], or on each physical link."""
     latency: int
     """Picoseconds of the longest path."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Links sorted into classes that are loaded alike."""
+
+    links: tuple[Link, ...]
+    of: Ints
+    """Number of the class of every physical link."""
+
+    def heaviest(self, carried: Floats) -> Floats:
+        """Bytes on the heaviest link of each class, of bytes on every physical link."""
+        totals = np.zeros(len(self.links))
+        np.maximum.at(totals, self.of, carried)
+        return totals
 
 
 class Topology(Protocol):
@@ -49,16 +63,30 @@ class Topology(Protocol):
         ...
 
     @property
-    def links(self) -> tuple[Link, ...]: ...
+    def alike(self) -> Classes:
+        """The classes that the wiring itself gives."""
+        ...
+
+    @property
+    def refined(self) -> Classes | None:
+        """Finer ones for the transfers of a module; None where the wiring's own do."""
+        ...
+
+    def with_classes(self, refined: Classes) -> Topology: ...
 
     @property
     def text(self) -> str:
         """As the user writes it: ``4x4x4``."""
         ...
 
-    def load(self, sources: Ints, targets: Ints, size: Floats) -> Load:
-        """Route transfers of `size` bytes each, all at once, and add up the loads."""
+    def carry(self, sources: Ints, targets: Ints, size: Floats) -> Load:
+        """Route transfers of `size` bytes each, all at once, and add up the loads of every physical link."""
         ...
+
+
+def classes_of(topology: Topology) -> Classes:
+    """The classes that loads are given by."""
+    return topology.alike if topology.refined is None else topology.refined
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +99,10 @@ class Torus:
     link: Rate
     hop_latency: int
     """Picoseconds."""
+    refined: Classes | None = None
+
+    def with_classes(self, refined: Classes) -> Torus:
+        return replace(self, refined=refined)
 
     @property
     def size(self) -> int:
@@ -80,15 +112,19 @@ class Torus:
         return self.text
 
     @cached_property
-    def links(self) -> tuple[Link, ...]:
-        """Of even rows, then of odd ones: rows whose coordinates along the other axes add up to an odd number."""
-        ways = [f"{'xyzw'[axis]}{way}" for axis in range(len(self.shape)) for way in "+-"]
-        return tuple(Link(f"ICI {row}{way}", self.link) for row in ("", "odd ")[: self.parities] for way in ways)
+    def alike(self) -> Classes:
+        """By axis and way, of even rows, then of odd ones.
 
-    @cached_property
-    def parities(self) -> int:
-        """2 where there are odd rows, 1 in a line of chips. Links are numbered [parity, axis, + or -]."""
-        return 2 if self._odd.any() else 1
+        Rows are odd whose coordinates along the other axes add up to an odd number: a ring that goes back and forth
+        through a box uses +x in the ones and -x in the others. Physical links are numbered [chip that they leave, axis,
+        + or -].
+        """
+        axes = len(self.shape)
+        ways = [f"{'xyzw'[axis]}{way}" for axis in range(axes) for way in "+-"]
+        rows = ("", "odd ") if self._odd.any() else ("",)
+        links = tuple(Link(f"ICI {row}{way}", self.link) for row in rows for way in ways)
+        numbers = self._odd[:, :, None] * 2 * axes + np.arange(2 * axes).reshape(axes, 2)
+        return Classes(links, numbers.astype(np.int64).reshape(-1))
 
     @property
     def text(self) -> str:
@@ -111,6 +147,11 @@ class Torus:
     def _strides(self) -> Ints:
         return np.concatenate([[1], np.cumprod(self.shape)[:-1]]).astype(np.int64)
 
+    def numbers(self, at: Ints) -> Ints:
+        """Numbers of the chips at these coordinates, shape [..., axes]."""
+        found: Ints = at @ self._strides
+        return found
+
     def distances(self, sources: Ints, targets: Ints) -> Ints:
         """Signed hops along each axis on the shorter way, shape [transfers, axes].
 
@@ -124,28 +165,26 @@ class Torus:
         ring = np.where((2 * forward > shape) | tie, forward - shape, forward)
         return np.where(self.wrap, ring, delta)
 
-    def load(self, sources: Ints, targets: Ints, size: Floats) -> Load:
+    def carry(self, sources: Ints, targets: Ints, size: Floats) -> Load:
         """Dimension-ordered routing: along x first, then y, then z, each the shorter way round."""
-        totals = np.zeros((self.parities, len(self.shape), 2))
+        carried = np.zeros((self.size, len(self.shape), 2))
         if len(sources) == 0:
-            return Load(totals.reshape(-1), 0)
+            return Load(carried.reshape(-1), 0)
         distances = self.distances(sources, targets)
         at = self.coordinates[sources].copy()
         for axis, length in enumerate(self.shape):
             for way, sign in enumerate((1, -1)):
                 left = distances[:, axis] * sign
                 moving = np.flatnonzero(left > 0)
-                carried = np.zeros(self.size)
                 here = at[moving].copy()
                 for hop in range(int(left.max(initial=0))):
                     still = left[moving] > hop
                     here, moving = here[still], moving[still]
-                    carried += np.bincount(here @ self._strides, weights=size[moving], minlength=self.size)
+                    chips = self.numbers(here)
+                    carried[:, axis, way] += np.bincount(chips, weights=size[moving], minlength=self.size)
                     here[:, axis] = (here[:, axis] + sign) % length
-                for parity in range(self.parities):
-                    totals[parity, axis, way] = carried[self._odd[:, axis] == parity].max(initial=0)
             at[:, axis] = self.coordinates[targets][:, axis]
-        return Load(totals.reshape(-1), int(np.abs(distances).sum(axis=1).max()) * self.hop_latency)
+        return Load(carried.reshape(-1), int(np.abs(distances).sum(axis=1).max()) * self.hop_latency)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +198,10 @@ class Domains:
     network: Rate
     link_latency: int
     network_latency: int
+    refined: Classes | None = None
+
+    def with_classes(self, refined: Classes) -> Domains:
+        return replace(self, refined=refined)
 
     @property
     def size(self) -> int:
@@ -168,26 +211,28 @@ class Domains:
         return self.text
 
     @cached_property
-    def links(self) -> tuple[Link, ...]:
+    def alike(self) -> Classes:
+        """Ports out of devices, into devices, out of domains, into domains; so are physical links numbered."""
         ports = (Link("NVLink out", self.link), Link("NVLink in", self.link))
+        numbers = np.repeat(np.arange(2, dtype=np.int64), self.size)
         if self.domains == 1:
-            return ports
-        return (*ports, Link("network out", self.network), Link("network in", self.network))
+            return Classes(ports, numbers)
+        network = (Link("network out", self.network), Link("network in", self.network))
+        return Classes((*ports, *network), np.concatenate([numbers, np.repeat([2, 3], self.domains)]))
 
     @property
     def text(self) -> str:
         return f"{self.domains}x{self.domain}"
 
-    def load(self, sources: Ints, targets: Ints, size: Floats) -> Load:
-        totals = np.zeros(len(self.links))
+    def carry(self, sources: Ints, targets: Ints, size: Floats) -> Load:
         apart = sources != targets
         sources, targets, size = sources[apart], targets[apart], size[apart]
-        if len(sources) == 0:
-            return Load(totals, 0)
-        totals[0] = np.bincount(sources, weights=size).max()
-        totals[1] = np.bincount(targets, weights=size).max()
+        ends = [np.bincount(end, weights=size, minlength=self.size) for end in (sources, targets)]
         leaving = sources // self.domain != targets // self.domain
-        if leaving.any():
-            totals[2] = np.bincount(sources[leaving] // self.domain, weights=size[leaving]).max()
-            totals[3] = np.bincount(targets[leaving] // self.domain, weights=size[leaving]).max()
-        return Load(totals, self.network_latency if leaving.any() else self.link_latency)
+        if self.domains > 1:
+            ends += [
+                np.bincount(end[leaving] // self.domain, weights=size[leaving], minlength=self.domains)
+                for end in (sources, targets)
+            ]
+        latency = self.network_latency if leaving.any() else self.link_latency
+        return Load(np.concatenate(ends), latency if len(sources) else 0)

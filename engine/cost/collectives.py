@@ -10,10 +10,10 @@ import numpy as np
 
 from engine.chips.chip import DomainLinks
 from engine.chips.machine import Machine
-from engine.chips.topology import Domains, Floats, Torus
+from engine.chips.topology import Domains, Floats, Torus, classes_of
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto
-from engine.ir.graph import Ints
+from engine.ir.graph import Bools, Ints
 from engine.ir.groups import Groups, Lists
 from engine.ir.module import Header
 
@@ -32,6 +32,17 @@ class Transfer(NamedTuple):
 
 
 NOTHING = Transfer(0, (), ())
+
+
+class _Moved(NamedTuple):
+    """A transfer before its links are put into classes."""
+
+    time: float
+    """Picoseconds."""
+    carried: Floats
+    """Bytes on each physical link."""
+
+
 _MOST_PAIRS = 300_000
 """Transfers that are routed one by one; takes some tens of milliseconds."""
 
@@ -43,24 +54,44 @@ def permute_time(machine: Machine, pairs: Lists, size: int) -> Transfer:
 
 @lru_cache(maxsize=4096)
 def _permute(machine: Machine, pairs: Lists, size: int) -> Transfer:
+    return _transfer(machine, _permuted(machine, pairs, size))
+
+
+def _permuted(machine: Machine, pairs: Lists, size: int) -> _Moved:
     ends = np.array(pairs, np.int64).reshape(-1, 2)
     return _routed(machine, ends[:, 0], ends[:, 1], float(size))
 
 
-def _routed(machine: Machine, sources: Ints, targets: Ints, size: float, steps: int = 1, launches: int = 1) -> Transfer:
+def permute_carries(machine: Machine, pairs: Lists) -> Floats:
+    """What every physical link carries of a collective permute of one byte."""
+    return _permuted(machine, pairs, 1).carried
+
+
+def collective_carries(machine: Machine, opcode: str, groups: Groups | Lists, size: int) -> Floats:
+    """What every physical link carries of a collective, in bytes; parameters as of `collective_time`."""
+    members = groups.members if isinstance(groups, Groups) else groups
+    return _moved(machine, opcode.removesuffix("-start"), members, size).carried
+
+
+def _routed(machine: Machine, sources: Ints, targets: Ints, size: float, steps: int = 1, launches: int = 1) -> _Moved:
     """Transfers routed all at once, `steps` times in a row, by that many launches."""
-    load = machine.load(sources, targets, size)
-    if not load.bytes.any():
-        return NOTHING
+    carried = machine.carry(sources, targets, size)
+    if not carried.bytes.any():
+        return _Moved(0.0, carried.bytes)
     rates = np.array([link.rate.usable for link in machine.links])
-    wire = float((load.bytes / rates).max()) * PICO
-    moving = steps * (load.latency + _slowed(machine, size, wire))
-    return _transfer(launches * _launch(machine) + moving, load.bytes * steps)
+    wire = float((classes_of(machine.topology).heaviest(carried.bytes) / rates).max()) * PICO
+    moving = steps * (carried.latency + _slowed(machine, size, wire))
+    return _Moved(launches * _launch(machine) + moving, carried.bytes * steps)
 
 
-def _transfer(time: float, loads: Floats) -> Transfer:
+def _nothing(machine: Machine) -> _Moved:
+    return _Moved(0.0, np.zeros(len(machine.topology.alike.of)))
+
+
+def _transfer(machine: Machine, moved: _Moved) -> Transfer:
+    loads = classes_of(machine.topology).heaviest(moved.carried)
     used = np.flatnonzero(loads > 0)
-    return Transfer(ceil(time), tuple(map(int, used)), tuple(ceil(loads[k]) for k in used))
+    return Transfer(ceil(moved.time), tuple(map(int, used)), tuple(ceil(loads[k]) for k in used))
 
 
 def _launch(machine: Machine) -> int:
@@ -91,8 +122,12 @@ def ring_time(machine: Machine, groups: Groups | Lists, shard_bytes: int, steps:
 
 @lru_cache(maxsize=1024)
 def _ring(machine: Machine, groups: Lists, shard_bytes: int, steps: int, both: bool, launches: int) -> Transfer:
+    return _transfer(machine, _around(machine, groups, shard_bytes, steps, both, launches))
+
+
+def _around(machine: Machine, groups: Lists, shard_bytes: int, steps: int, both: bool, launches: int) -> _Moved:
     if steps <= 0 or len(groups[0]) < 2:
-        return NOTHING
+        return _nothing(machine)
     sources, targets = _ring_pairs(groups)
     if both:
         sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
@@ -118,52 +153,56 @@ def collective_time(machine: Machine, opcode: str, groups: Groups | Lists, size:
 
 @lru_cache(maxsize=4096)
 def _collective(machine: Machine, opcode: str, groups: Lists, size: int) -> Transfer:
+    return _transfer(machine, _moved(machine, opcode, groups, size))
+
+
+def _moved(machine: Machine, opcode: str, groups: Lists, size: int) -> _Moved:
     sizes = sorted({len(group) for group in groups})
     if len(sizes) > 1:
         return _together([tuple(g for g in groups if len(g) == n) for n in sizes], machine, opcode, size)
     members = sizes[0]
     if members < 2 or size == 0:
-        return NOTHING
+        return _nothing(machine)
     if opcode == "all-reduce":
-        return _twice(_collective(machine, "reduce-scatter", groups, size), machine)
+        return _twice(_moved(machine, "reduce-scatter", groups, size), machine)
     if isinstance(machine.topology, Domains):
         return _switched(machine, opcode, groups, size)
     options = [_all_pairs(machine, groups, size) if "all-to-all" in opcode else _both_ways(machine, groups, size)]
     box = _box(machine, groups)
     if box is not None:
-        options.append(_over_box(machine, opcode, box, size))
-    return min(options, key=lambda t: t.time)
+        options.append(_over_box(machine, opcode, groups, box, size))
+    return min(options, key=lambda moved: moved.time)
 
 
-def _together(parts: list[Lists], machine: Machine, opcode: str, size: int) -> Transfer:
+def _together(parts: list[Lists], machine: Machine, opcode: str, size: int) -> _Moved:
     """Groups of different sizes run at the same time; each size is priced as if it were alone."""
-    found = [_collective(machine, opcode, part, size) for part in parts]
-    loads: dict[int, int] = {}
-    for transfer in found:
-        for link, load in zip(transfer.links, transfer.bytes, strict=True):
-            loads[link] = max(load, loads.get(link, 0))
-    links = tuple(sorted(loads))
-    return Transfer(max(t.time for t in found), links, tuple(loads[link] for link in links))
+    found = [_moved(machine, opcode, part, size) for part in parts]
+    return _Moved(max(moved.time for moved in found), np.max([moved.carried for moved in found], axis=0))
 
 
-def _twice(transfer: Transfer, machine: Machine) -> Transfer:
+def _twice(moved: _Moved, machine: Machine) -> _Moved:
     """A reduce-scatter and the all-gather that follows it; launched once."""
-    return Transfer(2 * transfer.time - _launch(machine), transfer.links, tuple(2 * b for b in transfer.bytes))
+    return _Moved(2 * ceil(moved.time) - _launch(machine), 2 * moved.carried)
 
 
-def _both_ways(machine: Machine, groups: Lists, size: int) -> Transfer:
+def _both_ways(machine: Machine, groups: Lists, size: int) -> _Moved:
     members = len(groups[0])
-    return _ring(machine, groups, size // members, ceil((members - 1) / 2), both=True, launches=1)
+    return _around(machine, groups, size // members, ceil((members - 1) / 2), both=True, launches=1)
 
 
-def _all_pairs(machine: Machine, groups: Lists, size: int) -> Transfer:
+def _all_pairs(machine: Machine, groups: Lists, size: int) -> _Moved:
     """Every member sends an N-th to every other, all at once; of very many pairs only the first group's are routed."""
     members = len(groups[0])
-    routed = groups if len(groups) * members**2 <= _MOST_PAIRS else groups[:1]
-    among = np.array(routed, np.int64)
+    all_of_them = len(groups) * members**2 <= _MOST_PAIRS
+    among = np.array(groups if all_of_them else groups[:1], np.int64)
     sources, targets = np.repeat(among, members, axis=1).ravel(), np.tile(among, members).ravel()
     apart = sources != targets
-    return _routed(machine, sources[apart], targets[apart], size / members)
+    found = _routed(machine, sources[apart], targets[apart], size / members)
+    if all_of_them:
+        return found
+    # The others load links like the first group's, of which only the class is known.
+    alike = machine.topology.alike
+    return found._replace(carried=alike.heaviest(found.carried)[alike.of])
 
 
 class _Box(NamedTuple):
@@ -212,47 +251,72 @@ def _share(torus: Torus, at: Ints, axis: int) -> float:
     return float(covered.max())
 
 
-def _over_box(machine: Machine, opcode: str, box: _Box, size: int) -> Transfer:
+def _over_box(machine: Machine, opcode: str, groups: Lists, box: _Box, size: int) -> _Moved:
     """All axes at once: the data are cut so that every axis takes its part in the proportion of its capacity."""
     torus = machine.topology
     assert isinstance(torus, Torus)
     if box.chips == 1:
-        return NOTHING
-    loads = np.zeros((torus.parities, len(torus.shape), 2))
+        return _nothing(machine)
+    loads = np.zeros(len(torus.shape))
     hops = sum(n // 2 if w else n - 1 for n, w in zip(box.lengths, box.wraps, strict=True))
     if "all-to-all" in opcode:
         for axis, length, wrap, share in zip(box.axes, box.lengths, box.wraps, box.shares, strict=True):
-            loads[:, axis] = size * box.devices * length / (8 if wrap else 4) * share
+            loads[axis] = size * box.devices * length / (8 if wrap else 4) * share
     else:
         capacity = sum((2 if w else 1) / s for w, s in zip(box.wraps, box.shares, strict=True))
-        for axis in box.axes:
-            loads[:, axis] = size * (box.chips - 1) / box.chips / capacity
+        loads[list(box.axes)] = size * (box.chips - 1) / box.chips / capacity
     wire = loads.max() / torus.link.usable * PICO
-    return _transfer(_launch(machine) + hops * torus.hop_latency + wire, loads.reshape(-1))
+    carried = np.where(_spanned(torus, machine.position[np.array(groups, np.int64)]), loads[None, :, None], 0.0)
+    return _Moved(_launch(machine) + hops * torus.hop_latency + wire, carried.reshape(-1))
 
 
-def _switched(machine: Machine, opcode: str, groups: Lists, size: int) -> Transfer:
+def _spanned(torus: Torus, chips: Ints) -> Bools:
+    """Whether each link, [chip that it leaves, axis, + or -], lies within a group of `chips` [groups, members].
+
+    A group whose chips are no neighbours along an axis spans the line from its first to its last chip.
+    """
+    inside = np.zeros((torus.size, len(torus.shape), 2), np.bool_)
+    at = torus.coordinates[chips]
+    for axis, length in enumerate(torus.shape):
+        low, high = at[:, :, axis].min(axis=1), at[:, :, axis].max(axis=1)
+        whole = torus.wrap[axis] & (high - low == length - 1)
+        for place in range(length):
+            line = at.copy()
+            line[:, :, axis] = place
+            numbers = torus.numbers(line)
+            ahead, behind = (low <= place) & (place < high) | whole, (low < place) & (place <= high) | whole
+            inside[numbers[ahead], axis, 0] = True
+            inside[numbers[behind], axis, 1] = True
+    return inside
+
+
+def _switched(machine: Machine, opcode: str, groups: Lists, size: int) -> _Moved:
     """Rings over a switch; between domains every member of a domain uses its share of the domain's port."""
     topology, network = machine.topology, machine.chip.network
     assert isinstance(topology, Domains)
     assert isinstance(network, DomainLinks)
     members = len(groups[0])
-    domain_of = np.array(groups, np.int64) // topology.domain
+    devices = np.array(groups, np.int64)
+    domain_of = devices // topology.domain
     spanned = len(np.unique(domain_of[0]))
     sent = size * (members - 1) / members
-    loads = np.zeros(len(machine.links))
-    loads[:2] = sent
+    ports = np.zeros((2, topology.size))
+    ports[:, devices.ravel()] = sent
     time = _slowed(machine, sent, sent / topology.link.usable * PICO)
     latency = (members - 1 if spanned == 1 else members // spanned - 1) * topology.link_latency
-    if spanned > 1:
-        per_domain = size * (spanned - 1) / spanned
-        if "all-to-all" in opcode:
-            per_domain *= members / spanned
-        groups_in_domain = max(1, topology.domain // max(1, members // spanned)) if len(groups) > 1 else 1
-        loads[2:4] = per_domain * min(groups_in_domain, len(groups))
-        time = max(time, float(loads[2]) / topology.network.usable * PICO)
-        latency += (spanned - 1) * topology.network_latency
-    return _transfer(network.launch + latency + time, loads)
+    carried = [ports.ravel()]
+    if topology.domains > 1:
+        between = np.zeros((2, topology.domains))
+        if spanned > 1:
+            per_domain = size * (spanned - 1) / spanned
+            if "all-to-all" in opcode:
+                per_domain *= members / spanned
+            groups_in_domain = max(1, topology.domain // max(1, members // spanned)) if len(groups) > 1 else 1
+            between[:, np.unique(domain_of)] = per_domain * min(groups_in_domain, len(groups))
+            time = max(time, float(between.max()) / topology.network.usable * PICO)
+            latency += (spanned - 1) * topology.network_latency
+        carried.append(between.ravel())
+    return _Moved(network.launch + latency + time, np.concatenate(carried))
 
 
 def pairs_of(instruction: HloInstructionProto, header: Header) -> Lists:

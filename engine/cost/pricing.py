@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -14,9 +15,10 @@ from engine.chips.machine import Machine
 from engine.cost.collectives import NOTHING, PICO, Transfer, collective_time, pairs_of, permute_time
 from engine.cost.compute import work_time
 from engine.cost.costs import Costs, Origin
+from engine.cost.link_classes import Moving, tell_apart
 from engine.cost.work import FREE, Reader
 from engine.errors import UnsupportedError
-from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
+from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL
@@ -63,6 +65,24 @@ class Pricing:
         self._shapes: dict[int, bytes] = {}
         self._prices: dict[object, _Price] = {}
         self._transfers: dict[object, Transfer] = {}
+
+    def tell_links_apart(self, graphs: Iterable[Graph]) -> Machine:
+        """The machine, with classes of links for the transfers of `graphs`, by which prices are from now on."""
+        moving: dict[object, Moving] = {}
+        for graph in graphs:
+            for opcode, id_ in zip(graph.opcodes, graph.ids.tolist(), strict=True):
+                if opcode in FREE or opcode in SEQUENTIAL or opcode.endswith(("-done", "-update")):
+                    continue
+                wrapped = self._wrapped(self._instructions[id_])
+                base = wrapped.opcode.removesuffix("-start")
+                if base in KINDS and base not in ("send", "recv"):
+                    size = self._moved_bytes(wrapped, base)
+                    key = base, size, _connection(wrapped)
+                    if key not in moving:
+                        moving[key] = self._moving(wrapped, base, size)
+        self._machine = tell_apart(self._machine, moving.values())
+        self._transfers.clear()
+        return self._machine
 
     def costs(self, graph: Graph) -> Costs:
         """Modelled costs of one computation."""
@@ -141,14 +161,11 @@ class Pricing:
     ) -> tuple[Transfer, int]:
         """A transfer and the bytes it moves in HBM; `wrapped` is the collective itself."""
         base = wrapped.opcode.removesuffix("-start")
-        operands = [self._instructions[o].shape for o in wrapped.operand_ids]
         if kind == Kind.COPY or base not in KINDS:
             return self._local(instruction, base)
+        size = self._moved_bytes(wrapped, base)
         if base in ("send", "recv"):
-            return self._point_to_point(operands, base)
-        if base == "ragged-all-to-all":
-            operands = operands[:1]
-        size = sum(shapes.byte_count(shape) for shape in operands)
+            return self._point_to_point(size, base)
         key = base, size, _connection(wrapped)
         found = self._transfers.get(key)
         if found is None:
@@ -160,12 +177,22 @@ class Pricing:
             written = shapes.byte_count(wrapped.shape)
         return found, read + written
 
-    def _price_transfer(self, collective: HloInstructionProto, base: str, size: int) -> Transfer:
+    def _moved_bytes(self, collective: HloInstructionProto, base: str) -> int:
+        operands = [self._instructions[o].shape for o in collective.operand_ids]
+        return sum(shapes.byte_count(shape) for shape in (operands[:1] if base == "ragged-all-to-all" else operands))
+
+    def _moving(self, collective: HloInstructionProto, base: str, size: int) -> Moving:
+        """Who sends to whom, and how much; of a permute, whose way does not depend on it, no bytes."""
         if base == "collective-permute":
-            return permute_time(self._machine, pairs_of(collective, self._module.header), size)
-        groups = device_groups(collective, self._module.header)
-        whole = size * max(map(len, groups)) if base == "all-gather" else size
-        return collective_time(self._machine, base, groups, whole)
+            return base, pairs_of(collective, self._module.header), 0
+        members = device_groups(collective, self._module.header)
+        return base, members, size * max(map(len, members)) if base == "all-gather" else size
+
+    def _price_transfer(self, collective: HloInstructionProto, base: str, size: int) -> Transfer:
+        base, members, whole = self._moving(collective, base, size)
+        if base == "collective-permute":
+            return permute_time(self._machine, members, size)
+        return collective_time(self._machine, base, members, whole)
 
     def _local(self, instruction: HloInstructionProto, base: str) -> tuple[Transfer, int]:
         """A copy between memories of one device, or another asynchronous computation, beside the compute stream."""
@@ -182,9 +209,8 @@ class Pricing:
         work = self._reader.work(wrapped)
         return Transfer(work_time(work, self._machine.chip), (), ()), round(work.hbm)
 
-    def _point_to_point(self, operands: list[ShapeProto], base: str) -> tuple[Transfer, int]:
+    def _point_to_point(self, size: int, base: str) -> tuple[Transfer, int]:
         """A send goes one hop over the first link, for the text need not say where to; a receive waits for it."""
-        size = shapes.byte_count(operands[0]) if operands else 0
         if base == "recv" or size == 0 or not self._machine.links:
             return NOTHING, 0
         wire = size / self._machine.links[0].rate.usable * PICO

@@ -35,6 +35,7 @@ def prepare(
     trips, notes = trips_of(module)
     graphs = graphs_of(module)
     pricing = Pricing(module, machine)
+    machine = pricing.tell_links_apart(graphs.values())
     costs = {id_: pricing.costs(graph) for id_, graph in graphs.items()}
     carried = compiler_estimates(module, machine.chip) if estimates else None
     ranked = sorted((*((carried,) if carried else ()), *imports), key=lambda found: found.origin)

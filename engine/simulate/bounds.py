@@ -58,8 +58,11 @@ def bounds(program: Program, *, sharing: bool = True) -> Bounds:
         sums[computation] = _sums(program, work_of(program, computation), sums, sharing)
     entry = sums[program.module.proto.entry_computation_id]
     names = {HBM: "HBM"} | {number: link.name for number, link in enumerate(program.machine.links)}
-    resources = (ResourceBound(names[number], used // ONE) for number, used in sorted(entry.used.items()))
-    return Bounds(entry.path, entry.compute, tuple(resources))
+    heaviest: dict[str, int] = {}
+    for number, used in sorted(entry.used.items()):
+        heaviest[names[number]] = max(used // ONE, heaviest.get(names[number], 0))
+    resources = tuple(ResourceBound(name, used) for name, used in heaviest.items())
+    return Bounds(entry.path, entry.compute, resources)
 
 
 def _sums(program: Program, work: Work, callees: Mapping[int, _Sums], sharing: bool) -> _Sums:

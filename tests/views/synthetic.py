@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.chips.budget import Budget
+from engine.chips.chip import Rate
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
-from engine.chips.topology import Floats, Link, Load
+from engine.chips.topology import Torus
 from engine.cost.costs import Costs, Origin
 from engine.cost.program import Program
 from engine.hlo import hlo_pb2
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
 from engine.ir import shapes
 from engine.ir.buffers import Buffers
-from engine.ir.graph import Csr, Graph, Ints
+from engine.ir.graph import Csr, Graph
 from engine.ir.graphs import graphs_of
 from engine.ir.module import Header, Module, Source
 from engine.passes.candidate import Candidate, GateTerms
@@ -38,17 +39,6 @@ LANES = (
     Lane("ICI x−", LaneKind.TRANSFER),
     Lane("ICI y+", LaneKind.TRANSFER),
 )
-
-
-class OneLink:
-    """A topology in name only."""
-
-    size = 8
-    links: tuple[Link, ...] = ()
-    text = "2x2x2"
-
-    def load(self, sources: Ints, targets: Ints, size: Floats) -> Load:
-        raise NotImplementedError
 
 
 @dataclass
@@ -118,7 +108,9 @@ def around(
     graphs = graphs_of(module)
     program = Program(
         module=module,
-        machine=Machine(load_chip("tpu-v4"), 8, OneLink(), np.arange(8)),
+        machine=Machine(
+            load_chip("tpu-v4"), 8, Torus((2, 2, 2), (False,) * 3, Rate(45e9, 50e9), 1_000_000), np.arange(8)
+        ),
         graphs=graphs,
         costs={key: _costs(graph) for key, graph in graphs.items()},
         buffers={key: _buffers(graph) for key, graph in graphs.items()},

@@ -78,7 +78,7 @@ def test_gpus_fill_domains() -> None:
     assert isinstance(small, Domains)
     assert isinstance(large, Domains)
     assert (small.text, large.text) == ("1x4", "2x8")
-    assert len(small.links) == 2
+    assert len(small.alike.links) == 2
     assert machine(72, "gb200-nvl72").topology.text == "1x72"
     assert machine(128, "gb200-nvl72").topology.text == "2x64"
     assert machine(12, "h100").topology.text == "2x6"
