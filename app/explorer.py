@@ -23,6 +23,7 @@ from app.iterations import Iterations
 from app.jobs import Jobs
 from app.matches import Matches
 from app.opening import Opening
+from app.pruning import Pruning
 from app.recordings import Recordings
 from app.recovery import Recovery
 from app.runs import Runs
@@ -77,6 +78,8 @@ class Explorer(QObject):
         self.documents: Documents = Documents(self.store, self.job_list, settings, self)
         self.documents.read.connect(lambda: self.evaluations.set_modules(self.documents.modules))
         self.documents.read.connect(lambda: self.trials.set_modules(self.documents.modules))
+        self.pruning: Pruning = Pruning(self.store, self.job_list, self.evaluations, self)
+        self.documents.read.connect(lambda: self.pruning.set_modules(self.documents.modules))
         self.recordings: Recordings = Recordings(self.store, self.job_list, self)
         self.documents.read.connect(lambda: self.recordings.set_modules(self.documents.modules))
         self.matches: Matches = Matches(self.store, self.job_list, self)
@@ -252,6 +255,7 @@ class Explorer(QObject):
         self.settings.sync()
         self.recovery.close()
         self.evaluations.close()
+        self.pruning.close()
         self.recordings.close()
         self.job_list.close()
         kept.prune(self.settings.folder / kept.FOLDER)

@@ -19,6 +19,7 @@ from engine.session.evaluation import Evaluator, default_plans
 from engine.session.given import GivenFile, content_of
 from engine.session.pairing import are_apart, paired_names
 from engine.session.plan import MachineSpec, Plan
+from engine.session.pruning import EFFORT, pruned
 from engine.session.session import Asked, Facts
 from engine.session.variant import Variant
 from engine.simulate.simulator import SimulationOptions, simulate
@@ -38,6 +39,11 @@ def warm(*, control: Control) -> None:
 def evaluate(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
     """The variant that a plan makes. Evaluators are kept: plans that share passes share their work."""
     return evaluator_of(module, spec).evaluate(plan, name, control)
+
+
+def prune(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
+    """The variant that a plan makes, without the sites that do not pay in the simulator."""
+    return pruned(evaluator_of(module, spec), plan, name, control, EFFORT)
 
 
 def unfold(

@@ -57,6 +57,11 @@ def planned(session: Session, key: str, plan: Plan) -> Session:
     return _changed(session, key, plan=plan, name="", error="")
 
 
+def pruned(session: Session, key: str, variant: Variant) -> Session:
+    """A better plan with its result for an entry whose plan nobody chose."""
+    return _changed(session, key, plan=variant.plan, name=variant.name, variant=variant, error="", check=None)
+
+
 def on_machine(session: Session, machine: MachineSpec) -> Session:
     """Another machine for every entry: variants on different machines are not compared by accident.
 
