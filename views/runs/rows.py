@@ -61,7 +61,7 @@ def usual_choice(session: Session) -> frozenset[str]:
 
 
 def run_key(session: Session) -> str:
-    """Key of what is run for the active entry: its own; where it shows a profile, that of the plan that was measured."""
+    """Key of what is run for the active entry: its own; where it shows a profile, that of the measured plan."""
     active = session.active_entry
     if active is None or active.recording is None or active.recording.kind != RecordingKind.PROFILE:
         return session.active
