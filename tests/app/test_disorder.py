@@ -84,7 +84,9 @@ def test_nothing_breaks(
     names = ["a.png", "b.svg", "c.lapstrake", "nowhere/d.png"]
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / pick(names)), ""))
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(SAMPLES / pick(FILES)), ""))
-    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(SAMPLES / pick(FILES))], ""))
+    monkeypatch.setattr(
+        QFileDialog, "getOpenFileNames", lambda *_: ([str(SAMPLES / pick(FILES)) for _ in range(pick([1, 2]))], "")
+    )
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(SAMPLES))
     answers = [QMessageBox.StandardButton.Save, QMessageBox.StandardButton.Discard, QMessageBox.StandardButton.Cancel]
     monkeypatch.setattr(QMessageBox, "question", lambda *_: pick(answers))
