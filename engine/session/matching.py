@@ -18,6 +18,10 @@ from engine.session.correspondence import Correspondence, Side
 from engine.session.lookup import lookup
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
+from engine.timeline.difference import Keys
+
+_BASE, _OTHER = 2, 3
+"""Which of two modules an instruction without a counterpart is of."""
 
 
 def shown_in(session: Session, key: str) -> frozenset[int]:
@@ -56,33 +60,29 @@ class Match:
     across: Correspondence | None = None
     """None where both came from one module."""
 
-    def base_keys(self, instruction: int) -> tuple[int, ...]:
+    @property
+    def base_keys(self) -> Keys:
         """Keys of an instruction of the base."""
-        return self._keys(self.base, self.across.one if self.across is not None else None, instruction, 2)
+        return _keys(self.base, self.across.one if self.across is not None else None, _BASE)
 
-    def other_keys(self, instruction: int) -> tuple[int, ...]:
+    @property
+    def other_keys(self) -> Keys:
         """Keys of an instruction of the other variant."""
-        return self._keys(self.other, self.across.two if self.across is not None else None, instruction, 3)
+        return _keys(self.other, self.across.two if self.across is not None else None, _OTHER)
 
     def in_base(self, key: int) -> tuple[int, ...]:
         """Ids of a key in the base's module as loaded; empty where only the other has it."""
-        return _members(self.across.one if self.across is not None else None, key, 2)
+        return _members(self.across.one if self.across is not None else None, key, _BASE)
 
     def in_other(self, key: int) -> tuple[int, ...]:
         """Ids of a key in the other's module as loaded; empty where only the base has it."""
-        return _members(self.across.two if self.across is not None else None, key, 3)
+        return _members(self.across.two if self.across is not None else None, key, _OTHER)
 
     def counterparts(self, instructions: Iterable[int]) -> frozenset[int]:
         """Ids in the other variant's module of what stands for `instructions` of the base."""
-        keys = {key for i in instructions for key in self.base_keys(i)}
+        keys_of = self.base_keys
+        keys = {key for i in instructions for key in keys_of(i)}
         return made_of(self.other, [id_ for key in keys for id_ in self.in_other(key)])
-
-    @staticmethod
-    def _keys(variant: Variant, side: Side | None, instruction: int, number: int) -> tuple[int, ...]:
-        origins = variant.program.module.origins_of(instruction)
-        if side is None:
-            return origins
-        return tuple(key for origin in origins for key in side.rows_of(origin) or (_alone(origin, number),))
 
 
 def match_of(session: Session, base: Entry, other: Entry) -> Match | None:
@@ -113,6 +113,24 @@ def made_of(variant: Variant, loaded: Iterable[int]) -> frozenset[int]:
         first, last = np.searchsorted(origins, (origin, origin + 1))
         found.update(made[first:last].tolist())
     return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Keys of a variant's instructions in a correspondence."""
+
+    variant: Variant
+    side: Side
+    number: int
+
+    def __call__(self, instruction: int) -> tuple[int, ...]:
+        origins = self.variant.program.module.origins_of(instruction)
+        return tuple(key for origin in origins for key in self.side.rows_of(origin) or (_alone(origin, self.number),))
+
+
+def _keys(variant: Variant, side: Side | None, number: int) -> Keys:
+    """Alike for all matches with the same module, so that what is found by them can be kept."""
+    return variant.program.module.origins_of if side is None else _Rows(variant, side, number)
 
 
 def _alone(instruction: int, number: int) -> int:

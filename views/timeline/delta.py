@@ -14,6 +14,7 @@ from engine.timeline.difference import Keys
 from engine.timeline.timeline import Category, Curve
 
 
+@lru_cache(maxsize=64)
 def finished(variant: Variant, keys: Keys) -> tuple[Ints, Ints]:
     """Keys, ascending, and when the last instruction of each has run for the last time (picoseconds)."""
     timeline = variant.timeline
