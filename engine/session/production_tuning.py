@@ -20,7 +20,7 @@ from engine.passes.rows import Row
 from engine.schedule.errors import Infeasible
 from engine.session.choices import Choices
 from engine.session.plan import Plan
-from engine.session.production import OURS, PIN_BUDGET, Ordered, Production
+from engine.session.production import OURS, PIN_BUDGET, Ordered, Produced, Production
 from engine.session.tuning import MOST_ROWS, Trial, contested
 from engine.timeline.timeline import Metrics
 
@@ -59,6 +59,9 @@ THOROUGH = "improve"
 
 NEAR = 1.15
 
+POLISH = "improve{seconds=10}"
+"""The scheduler that the best plan is tried with in the end."""
+
 
 class CompilersJudge:
     """Judges plans by the compiler's costs: what it makes of the plan's module, in the best order that our schedulers
@@ -92,21 +95,31 @@ class CompilersJudge:
         scheduler, metrics = known
         return replace(plan, scheduler=scheduler), metrics
 
+    def polish(self, plan: Plan) -> tuple[Plan, Metrics]:
+        """The plan in the order of POLISH, and what it takes then. Raises as `judge`."""
+        polished = replace(plan, scheduler=POLISH)
+        made = self._compiled(self.transform(plan).module, plan)
+        return polished, self._production.ordered(made, polished).variant.metrics
+
     def _order(self, module: Module, plan: Plan) -> tuple[str, Metrics] | LapstrakeError:
-        options = OURS[self._production.target.platform]
         try:
-            made = self._production.compiled(plan.passes, module, options, scheduled_only=True)
+            made = self._compiled(module, plan)
             found = [self._production.ordered(made, replace(plan, scheduler=name)) for name in QUICK]
             if self._best is None or _makespan(_fastest(found)) < NEAR * self._best:
                 found.append(self._production.ordered(made, replace(plan, scheduler=THOROUGH)))
-        except (WorkerError, XlaError) as reason:
-            return UnsupportedError(str(reason))
         except (UnsupportedError, Infeasible) as reason:
             return reason
         fastest = _fastest(found)
         makespan = _makespan(fastest)
         self._best = makespan if self._best is None else min(self._best, makespan)
         return fastest.variant.plan.scheduler, fastest.variant.metrics
+
+    def _compiled(self, module: Module, plan: Plan) -> Produced:
+        options = OURS[self._production.target.platform]
+        try:
+            return self._production.compiled(plan.passes, module, options, scheduled_only=True)
+        except (WorkerError, XlaError) as reason:
+            raise UnsupportedError(str(reason)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +142,7 @@ def tune_production(
 ) -> Searched:
     """Plans of our passes and schedulers that take ever fewer of the compiler's cycles, with one permute each way at a
     time: from each of STARTS all of each axis, then the other verdict for each row of sites, until a round changes
-    nothing or `rounds` are over.
+    nothing or `rounds` are over; the best of all then in one more order.
 
     Anytime: a cancel keeps what was found. Each Trial is told of to `control` as it is made.
     """
@@ -139,6 +152,7 @@ def tune_production(
         for number, start in enumerate(STARTS):
             search.control = control.part(number / len(STARTS), (number + 1) / len(STARTS))
             search.descend(start, rounds)
+        search.polish()
     except Cancelled:
         finished = False
     return Searched(tuple(search.trials.values()), finished)
@@ -162,6 +176,15 @@ class _Search:
                 at = self._better(at, at.turned(row), (number + 0.5 + 0.5 * step / MOST_ROWS) / rounds)
             if at == before:
                 return
+
+    def polish(self) -> None:
+        """Try the best plan in one more order."""
+        best = Searched(tuple(self.trials.values()), finished=True).best
+        if best is not None:
+            self.control.step(1.0, f"ordering {best.plan.passes}")
+            polished = Trial(*self._judge.polish(best.plan))
+            self.trials[polished.plan] = polished
+            self.control.tell(polished)
 
     def _better(self, at: Choices, option: Choices, fraction: float) -> Choices:
         """The faster of two, `at` where they are equal."""

@@ -91,9 +91,11 @@ def test_a_search_lists_what_was_not_possible(
 ) -> None:
     monkeypatch.setattr(production_tuning, "AXES", production_tuning.AXES[:1])
     monkeypatch.setattr(production_tuning, "STARTS", production_tuning.STARTS[:1])
+    monkeypatch.setattr(production_tuning, "POLISH", "improve{seconds=0.1}")
     found = tune_production(production, rounds=1)
     assert found.finished
     assert found.best is not None
+    assert found.trials[-1].plan.scheduler == "improve{seconds=0.1}"
     assert found.best.makespan == min(t.makespan for t in found.trials if t.makespan is not None)
     assert {t.why_not for t in found.trials if t.makespan is None} == {"the compiler aborted"}
     assert len(asked) < len(found.trials)
