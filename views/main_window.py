@@ -115,16 +115,20 @@ class MainWindow(QMainWindow):
         self.reset_layout()
 
     def reset_layout(self) -> None:
-        """Every pane back to its first place, shown."""
+        """Every pane back to its first place, shown; the window keeps its size."""
+        size = self.size()
         for title, dock in self.docks.items():
             self.removeDockWidget(dock)
             dock.setFloating(False)  # Qt's signature
             self.addDockWidget(_AREAS.get(title, Qt.DockWidgetArea.BottomDockWidgetArea), dock)
-            dock.show()
         bottom = [dock for title, dock in self.docks.items() if title not in _AREAS]
         for left, right in pairwise(bottom):
             self.tabifyDockWidget(left, right)
+        # Shown before they are tabs, they would need room side by side, and the window would grow.
+        for dock in self.docks.values():
+            dock.show()
         bottom[0].raise_()
+        self.resize(size)
         self._resize_docks()
 
     def _resize_docks(self) -> None:

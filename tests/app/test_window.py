@@ -284,3 +284,14 @@ def test_jobs_that_share_their_passes_follow_each_other(qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: len(ended) == 3, timeout=LONG)
     assert ended[-1] == "two"
     jobs.close()
+
+
+def test_resetting_the_layout_keeps_the_windows_size(qtbot: QtBot, explorer: Explorer) -> None:
+    explorer.window.resize(1280, 800)
+    QCoreApplication.processEvents()
+    size = explorer.window.size()
+    explorer.perform("reset-layout")
+    for _ in range(5):
+        QCoreApplication.processEvents()
+    assert explorer.window.size() == size
+    assert all(dock.isVisibleTo(explorer.window) for dock in explorer.window.docks.values())
