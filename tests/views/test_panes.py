@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
@@ -27,6 +27,7 @@ from views.compare.figures import all_plans, pareto
 from views.fusion.harm import fusion_rows, taken
 from views.fusion.pane import FusionPane
 from views.guide import Guide
+from views.hlo_text.folds import Folds
 from views.hlo_text.lines import definitions, pieces, printed
 from views.hlo_text.pane import HloPane
 from views.inspector.facts import exposed_by, times_of, why_exposed
@@ -356,6 +357,54 @@ class TestHlo:
         pane.search.setText("transpose")
         pane.find_next()
         assert pane.title.text().startswith("line")
+        pane.close()
+
+    def test_computations_fold_and_open_for_what_is_looked_for(self, qtbot: QtBot, host: FakeHost) -> None:
+        text = [
+            "HloModule m, x={()->f32[]}",
+            "",
+            "%body (a: f32[]) -> f32[] {",
+            "  %a = f32[] x()",
+        ]
+        text += ["  ROOT %b = f32[] y()", "}", "", "ENTRY %main () -> f32[] {", "  ROOT %c = f32[] z()", "}"]
+        folds = Folds.of(text)
+        assert folds.blocks == {2: 5, 7: 9}
+        assert folds.toggled(2).shown().tolist() == [0, 1, 2, 6, 7, 8, 9]
+        assert folds.toggled(2).toggled(2).shown().tolist() == folds.toggled(4).shown().tolist() == list(range(10))
+        assert folds.all_folded().opened_to(frozenset({4})).folded == {7}
+        pane = HloPane(host)
+        qtbot.addWidget(pane)
+        pane.resize(900, 400)
+        pane.show()
+        qtbot.waitExposed(pane)
+        view = pane.active
+        view.set_text(printed(text).text)
+        pane.outline.setChecked(True)
+        assert view.folds.folded == {2, 7}
+        height = view._line_height()
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(6, 2 * height + height // 2))
+        assert view.folds.folded == {7}
+        assert not host.store.state.selection
+        pane.search.setText("z()")
+        pane.find_next()
+        assert view.folds.folded == frozenset()
+        assert not view.grab().isNull()
+        pane.close()
+
+    def test_texts_side_by_side_stay_side_by_side(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = HloPane(host)
+        qtbot.addWidget(pane)
+        pane.resize(900, 400)
+        pane.show()
+        qtbot.waitExposed(pane)
+        pane.both.setChecked(True)
+        left, right = ["%f {", "  a", "}", "ENTRY %e {", "  b", "}"], ["%f {", "  a", "  new", "}", "ENTRY %e {", "}"]
+        shown = printed(right, left)
+        pane.active.set_text(shown.text)
+        pane.base.set_text(shown.beside)
+        pane.fold_all(folded=True)
+        assert pane.active.folds.folded == pane.base.folds.folded
+        assert pane.active.folds.shown().tolist() == pane.base.folds.shown().tolist()
         pane.close()
 
 

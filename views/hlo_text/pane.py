@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
@@ -39,6 +40,9 @@ class HloPane(QWidget):
         self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.both = QCheckBox("side by side with the base")
         self.both.toggled.connect(lambda _: self.refresh())
+        self.outline = QCheckBox("folded")
+        self.outline.setToolTip("Every computation as its first line; a click in the margin folds or opens one")
+        self.outline.toggled.connect(self.fold_all)
         self.search = QLineEdit()
         self.search.setPlaceholderText("find in the text")
         self.search.setToolTip("Enter goes to the next line that contains this")
@@ -50,6 +54,7 @@ class HloPane(QWidget):
         line = QHBoxLayout()
         line.setContentsMargins(2 * GRID, GRID, 2 * GRID, 0)
         line.addWidget(self.title, 1)
+        line.addWidget(self.outline)
         line.addWidget(self.both)
         line.addWidget(self.search)
         texts = QHBoxLayout()
@@ -64,6 +69,8 @@ class HloPane(QWidget):
         for view, of_base in ((self.base, True), (self.active, False)):
             view.picked.connect(self._picker(of_base=of_base))
             view.verticalScrollBar().valueChanged.connect(self._scroll_together)
+        self.base.refolded.connect(lambda: self._fold_together(self.base, self.active))
+        self.active.refolded.connect(lambda: self._fold_together(self.active, self.base))
         follow(self, host.store, self._session_changed)
 
     def came_into_view(self) -> None:
@@ -90,6 +97,7 @@ class HloPane(QWidget):
         elif shown is not self._shown:
             self.active.set_text(shown.text)
             self.base.set_text(shown.beside)
+            self.fold_all(self.outline.isChecked())
         self._shown = shown
         there = isinstance(shown, Printed)
         self.message.setVisible(not there)
@@ -148,6 +156,20 @@ class HloPane(QWidget):
         if isinstance(self._shown, Printed) and self._shown.beside is not None:
             self.base.verticalScrollBar().setValue(value)
             self.active.verticalScrollBar().setValue(value)
+
+    def fold_all(self, folded: bool) -> None:  # a signal's slot
+        """Fold every computation to its first line, or open all."""
+        folds = self.active.folds
+        self.active.fold(folds.all_folded() if folded else folds.none_folded())
+
+    def _fold_together(self, folded: TextView, other: TextView) -> None:
+        """Rows of the two texts stand beside each other and have to stay there."""
+        if isinstance(self._shown, Printed) and self._shown.beside is not None:
+            alike = folded.folds.blocks.items() & other.folds.blocks.items()
+            wanted = folded.folds.folded & {first for first, _ in alike}
+            other.set_folds(replace(other.folds, folded=wanted))
+            if wanted != folded.folds.folded:
+                folded.set_folds(replace(folded.folds, folded=wanted))
 
     def find_next(self) -> None:
         """Go to the next line that contains what is searched."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
+from views.hlo_text.folds import Folds
 from views.hlo_text.lines import Side, defined, pieces
 from views.ports import Host
 from views.theme import GRID, Theme, code_font, colour
@@ -22,12 +24,16 @@ class TextView(QAbstractScrollArea):
 
     picked = Signal(str)
     """Name of the instruction whose line was clicked."""
+    refolded = Signal()
+    """Other computations are folded than before."""
 
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
         self.side = NOTHING
         self._marked: frozenset[int] = frozenset()
+        self.folds = Folds()
+        self._rows = self.folds.shown()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("HLO text")
@@ -41,14 +47,28 @@ class TextView(QAbstractScrollArea):
         """Another text, or none."""
         self.side = side or NOTHING
         self._marked = frozenset()
+        self.set_folds(Folds.of(self.side.lines))
+
+    def set_folds(self, folds: Folds) -> None:
+        """Fold other computations; what stands at the top stays there."""
+        top = int(self._rows[self.verticalScrollBar().value()]) if len(self._rows) else 0
+        self.folds, self._rows = folds, folds.shown()
         self._scroll_range()
+        self.verticalScrollBar().setValue(int(np.searchsorted(self._rows, top, side="right")) - 1)
         self.viewport().update()
+
+    def fold(self, folds: Folds) -> None:
+        """As `set_folds`, and tell whoever folds with this text."""
+        if folds.folded != self.folds.folded:
+            self.set_folds(folds)
+            self.refolded.emit()
 
     def mark(self, numbers: frozenset[int], *, reveal: bool = True) -> None:
         """Mark lines, and bring the first of them into view."""
         self._marked = numbers
         if numbers and reveal:
-            first, bar = min(numbers), self.verticalScrollBar()
+            self.fold(self.folds.opened_to(numbers))
+            first, bar = int(np.searchsorted(self._rows, min(numbers))), self.verticalScrollBar()
             if not bar.value() <= first < bar.value() + bar.pageStep() - 1:
                 bar.setValue(first - bar.pageStep() // 3)
         self.viewport().update()
@@ -60,7 +80,7 @@ class TextView(QAbstractScrollArea):
         page = max(1, self.viewport().height() // self._line_height())
         vertical = self.verticalScrollBar()
         vertical.setPageStep(page)
-        vertical.setRange(0, max(0, len(self.side.lines) - page + 1))
+        vertical.setRange(0, max(0, len(self._rows) - page + 1))
         letter = QFontMetricsF(code_font()).horizontalAdvance("0")
         horizontal = self.horizontalScrollBar()
         horizontal.setPageStep(self.viewport().width())
@@ -73,7 +93,7 @@ class TextView(QAbstractScrollArea):
         )
 
     def _gutter(self) -> int:
-        return round(QFontMetricsF(code_font()).horizontalAdvance("0") * (len(str(len(self.side.lines))) + 2))
+        return round(QFontMetricsF(code_font()).horizontalAdvance("0") * (len(str(len(self.side.lines))) + 4))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._scroll_range()
@@ -92,9 +112,9 @@ class TextView(QAbstractScrollArea):
         metrics = QFontMetricsF(code_font())
         height, gutter, width = self._line_height(), self._gutter(), self.viewport().width()
         first = self.verticalScrollBar().value()
-        last = min(len(self.side.lines), first + self.viewport().height() // height + 1)
-        for number in range(first, last):
-            y = (number - first) * height
+        last = min(len(self._rows), first + self.viewport().height() // height + 1)
+        for place, number in enumerate(self._rows[first:last].tolist()):
+            y = place * height
             tint = self.side.tints.get(number)
             if tint is not None:
                 painter.fillRect(gutter, y, width, height, colour(getattr(theme, tint), 40))
@@ -112,17 +132,28 @@ class TextView(QAbstractScrollArea):
                         piece.text,
                     )
                 x += advance
+            if number in self.folds.folded:
+                painter.setPen(colour(theme.muted))
+                hidden = self.folds.blocks[number] - number - 1
+                painter.drawText(QRectF(x, y, width, height), Qt.AlignmentFlag.AlignVCenter, f"  … {hidden:,} lines }}")
             painter.fillRect(0, y, gutter - GRID, height, colour(theme.band if number in self._marked else theme.base))
             painter.setPen(colour(theme.muted))
             if self.side.numbers[number] >= 0:
-                place = QRectF(0, y, gutter - 2 * GRID, height)
+                area = QRectF(0, y, gutter - 2 * GRID, height)
                 side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-                painter.drawText(place, side, str(self.side.numbers[number] + 1))
+                painter.drawText(area, side, str(self.side.numbers[number] + 1))
+            if number in self.folds.blocks:
+                sign = "▸" if number in self.folds.folded else "▾"
+                painter.drawText(QRectF(GRID, y, 4 * GRID, height), Qt.AlignmentFlag.AlignVCenter, sign)
         painter.end()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        number = self.verticalScrollBar().value() + int(event.position().y() // self._line_height())
-        if 0 <= number < len(self.side.lines):
+        place = self.verticalScrollBar().value() + int(event.position().y() // self._line_height())
+        if 0 <= place < len(self._rows):
+            number = int(self._rows[place])
+            if event.position().x() < self._gutter() and number in self.folds.blocks:
+                self.fold(self.folds.toggled(number))
+                return
             name = defined(self.side.lines[number])
             if name:
                 self.picked.emit(name)
