@@ -64,6 +64,9 @@ from views.runs.runner import Task
 from views.theme import DARK, Theme, chosen_theme, palette_of
 from views.timeline.table import TablePane
 
+_GRAPH = "graph"
+"""What jobs for the graph are near: one follows the other, and leaves the workers that plan alone."""
+
 
 class Explorer(QObject):
     """Implements `views.ports.Host`, and what the table of actions calls."""
@@ -223,7 +226,7 @@ class Explorer(QObject):
         else:
             before = wanted.before.program.module if wanted.before is not None else None
             target, asked = "app.work:outline", (variant.program.module, before)
-        return self.job_list.start(f"graph of {wanted.title}", target, *asked, done=arrived, failed=failed)
+        return self.job_list.start(f"graph of {wanted.title}", target, *asked, done=arrived, failed=failed, near=_GRAPH)
 
     def arrange(self, skeleton: Skeleton, arrived: Callable[[Picture | str], None]) -> int:
         return self.job_list.start(
@@ -232,6 +235,7 @@ class Explorer(QObject):
             skeleton,
             done=arrived,
             failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
+            near=_GRAPH,
         )
 
     def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:

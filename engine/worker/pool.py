@@ -91,7 +91,7 @@ class Pool:
             if not alike:
                 return None
             # What is near nothing goes where least is kept: it may be cancelled, and its process killed with it.
-            process = max(alike, key=lambda p: p.nearness(near) if near else -len(p.near))
+            process = max(alike, key=lambda p: (p.nearness(near) if near else 0, -len(p.near)))
             self._idle.remove(process)
         if process.is_alive():
             return process
@@ -106,11 +106,16 @@ class Pool:
 
     def _give_back(self, process: Process) -> None:
         with self._lock:
-            alike = sum(p.environment == process.environment for p in self._idle)
-            if alike < IDLE and process in self._all:
+            if process not in self._all:
+                spare: Process | None = process
+            else:
                 self._idle.append(process)
-                return
-        self._drop(process)
+                alike = [p for p in self._idle if p.environment == process.environment]
+                spare = min(alike, key=lambda p: len(p.near)) if len(alike) > IDLE else None
+                if spare is not None:
+                    self._idle.remove(spare)
+        if spare is not None:
+            self._drop(spare)
 
     def _drop(self, process: Process) -> None:
         with self._lock:
