@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["QT_QPA_PLATFORM"] = os.environ.get("LAPSTRAKE_TEST_PLATFORM", "offscreen")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 # A shared CI machine is slow by turns: a deadline on single examples would fail tests by chance.
