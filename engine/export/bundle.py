@@ -41,14 +41,19 @@ from engine.quantities import microseconds
 from engine.session.evaluation import Evaluator
 from engine.session.judging import Judgement
 from engine.session.plan import Plan
+from engine.session.production import LEFT_TO_THE_COMPILER
 from engine.session.tuning import Tuning
 from engine.session.variant import Variant, costs_in_words
 from engine.simulate.simulator import simulate_computations
 
 SCHEMA = 1
 _DEADLINE = 300.0
-_STRUCTURE = ("decompose",)
-"""Passes that change what a job runs; the others change how its compiler does it."""
+
+
+_WHOLE = (
+    "the plan decomposes nothing: the job's compiler gets the program that it had, and makes collectives asynchronous "
+    "by itself; only the order is the plan's"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +128,8 @@ def bundle_files(
         # The job captures itself, to be compared with the dump.
         content["lapstrake_capture.py"] = _payload("lapstrake_capture.py")
     undone = undoing(program, shown.schedule, evaluator.machine)
+    if not order_only and not any(candidate.chosen for candidate in best.candidates):
+        undone = (*undone, _WHOLE)
     manifest = _manifest(evaluator, found, shown, verification, unverified, known)
     manifest["structure"] = not order_only
     manifest["fusions"] = [] if order_only else fusions(program)
@@ -162,11 +169,12 @@ def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
 
 
 def _structure(plan: Plan) -> str:
-    return str(Pipeline(tuple(p for p in Pipeline.parse(plan.passes).passes if p.name in _STRUCTURE)))
+    """Passes that change what a job runs; the others say how its compiler should do it."""
+    return str(Pipeline(tuple(p for p in Pipeline.parse(plan.passes).passes if p.name not in LEFT_TO_THE_COMPILER)))
 
 
 def _rest(plan: Plan) -> Plan:
-    passes = Pipeline(tuple(p for p in Pipeline.parse(plan.passes).passes if p.name not in _STRUCTURE))
+    passes = Pipeline(tuple(p for p in Pipeline.parse(plan.passes).passes if p.name in LEFT_TO_THE_COMPILER))
     return Plan(str(passes), plan.scheduler, plan.budget, plan.memory_cap)
 
 
