@@ -17,8 +17,11 @@ from engine.session import edits, files
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
+from views.budget.budget import BudgetPane
 from views.compare.differences import DifferencePane
 from views.dump import DumpDialog
+from views.graph.comparison import comparisons_of
+from views.hlo_text.pane import HloPane
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FORWARD = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
@@ -274,3 +277,29 @@ def test_recovery_brings_every_module_back(qtbot: QtBot, explorer: Explorer) -> 
     assert len(session.entries) == 5
     assert explorer.documents.session_path == ""
     assert explorer.documents.unsaved
+
+
+def test_every_pane_follows_the_active_module(qtbot: QtBot, explorer: Explorer) -> None:
+    explorer.open(str(FORWARD), str(TRAIN))
+    wait(qtbot, explorer, 2)
+    budget = explorer.window.docks["Budget"].widget()
+    hlo = explorer.window.docks["HLO"].widget()
+    assert isinstance(budget, BudgetPane)
+    assert isinstance(hlo, HloPane)
+    for key in ("E", "B", "E"):
+        explorer.store.become("Activate", edits.activated(explorer.store.state, key))
+        session = explorer.store.state
+        entry, variant = session.active_entry, session.active_variant
+        assert entry is not None
+        assert variant is not None
+        for title in explorer.window.docks:
+            explorer.window.show_pane(title)
+            QCoreApplication.processEvents()
+        listed = explorer.window.collectives
+        assert listed.count == len(variant.candidates)
+        assert explorer.window.plan_line.scheduler.currentText() == entry.plan.scheduler
+        assert session.label(entry.module) in hlo.title.text()
+        comparisons = [choice.variant for choice in comparisons_of(session)]
+        assert {made.program.module.source for made in comparisons} == {variant.program.module.source}
+    qtbot.waitUntil(lambda: not any(job.state == "running" for job in explorer.jobs()), timeout=LONG)
+    assert not [job.error for job in explorer.jobs() if job.error]

@@ -98,7 +98,7 @@ class GraphPane(QWidget):
             view.toggled.connect(self.toggle)
             view.hovered.connect(self._hover)
         self.table.selectionModel().currentRowChanged.connect(self._row_picked)
-        self.table.doubleClicked.connect(lambda index: self.toggle(self.table.nodes.item_at(index.row())))
+        self.table.doubleClicked.connect(lambda index: self.toggle(self.table.nodes.thing_at(index.row())))
 
     # What is shown
 
@@ -492,7 +492,7 @@ class GraphPane(QWidget):
 
     def _row_picked(self, current: QModelIndex, previous: QModelIndex) -> None:
         if current.isValid():
-            self._pick(self.table.nodes.item_at(current.row()), add=False)
+            self._pick(self.table.nodes.thing_at(current.row()), add=False)
             self._reveal_selected()
 
     def _reveal_selected(self) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSignalBlocker, Qt
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTableView, QVBoxLayout, QWidget
 
 from engine.ir.graph import Ints
@@ -17,68 +15,28 @@ from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.ports import Host, follow, in_view
+from views.sorted_rows import SortedRows
 from views.theme import GRID
 from views.timeline.cards import WORDS
 from views.timeline.scene import rows_of
 
 _COLUMNS = ("instruction", "kind", "lane", "start", "duration", "waits for", "iteration")
-_Index = QModelIndex | QPersistentModelIndex
-_NOWHERE = QModelIndex()
 
 
-class SliceModel(QAbstractTableModel):
-    """Rows of a timeline, in an order of the user's."""
+class SliceModel(SortedRows):
+    """Things are rows of a variant's timeline."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(_COLUMNS, (3, 4, 6), (3, Qt.SortOrder.AscendingOrder), parent)
         self.variant: Variant | None = None
-        self._order: Ints = np.empty(0, np.int64)
-        self._sorted = (3, Qt.SortOrder.AscendingOrder)
 
     def set_variant(self, variant: Variant | None) -> None:
-        self.beginResetModel()
         self.variant = variant
-        self._arrange()
-        self.endResetModel()
+        self.things_changed()
 
-    def slice_at(self, row: int) -> int:
-        """The timeline's row that is shown in a row of the table."""
-        return int(self._order[row])
-
-    def row_of(self, slice_row: int) -> int:
-        found = np.flatnonzero(self._order == slice_row)
-        return int(found[0]) if len(found) else -1
-
-    def rowCount(self, parent: _Index = _NOWHERE) -> int:
-        return 0 if parent.isValid() else len(self._order)
-
-    def columnCount(self, parent: _Index = _NOWHERE) -> int:
-        return 0 if parent.isValid() else len(_COLUMNS)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return _COLUMNS[section]
-        return None
-
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if self.variant is None or not index.isValid():
-            return None
-        if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in (3, 4, 6):
-            return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return self._text(self.variant, self.slice_at(index.row()), index.column())
-        return None
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        self.layoutAboutToBeChanged.emit()
-        self._sorted = (column, order)
-        self._arrange()
-        self.layoutChanged.emit()
-
-    def _arrange(self) -> None:
+    def ascending(self, column: int) -> Ints:
         if self.variant is None:
-            self._order = np.empty(0, np.int64)
-            return
+            return np.empty(0, np.int64)
         timeline = self.variant.timeline
         columns = (
             timeline.instruction,
@@ -89,29 +47,30 @@ class SliceModel(QAbstractTableModel):
             timeline.waits_for,
             timeline.iteration,
         )
-        column, direction = self._sorted
-        order = np.lexsort((timeline.start, columns[column]))
-        self._order = order[::-1] if direction == Qt.SortOrder.DescendingOrder else order
+        return np.lexsort((timeline.start, columns[column]))
 
-    @staticmethod
-    def _text(variant: Variant, row: int, column: int) -> str:
-        timeline, names = variant.timeline, lookup(variant)
-        if column == 0:
-            return names.name(int(timeline.instruction[row]))
-        if column == 1:
-            return WORDS[Category(int(timeline.category[row]))]
-        if column == 2:
-            return timeline.lanes[int(timeline.lane[row])].name
-        if column == 3:
-            return exact_time_text(int(timeline.start[row]))
-        if column == 4:
-            return exact_time_text(int(timeline.duration[row]))
-        if column == 5:
-            return names.name(int(timeline.waits_for[row])) if timeline.waits_for[row] >= 0 else ""
-        repeat = int(timeline.repeat[row])
-        if repeat > 1:
-            return f"×{repeat:,}"
-        return str(int(timeline.iteration[row]) + 1) if timeline.depth[row] else ""
+    def text(self, thing: int, column: int) -> str:
+        return _text(self.variant, thing, column) if self.variant is not None else ""
+
+
+def _text(variant: Variant, row: int, column: int) -> str:
+    timeline, names = variant.timeline, lookup(variant)
+    if column == 0:
+        return names.name(int(timeline.instruction[row]))
+    if column == 1:
+        return WORDS[Category(int(timeline.category[row]))]
+    if column == 2:
+        return timeline.lanes[int(timeline.lane[row])].name
+    if column == 3:
+        return exact_time_text(int(timeline.start[row]))
+    if column == 4:
+        return exact_time_text(int(timeline.duration[row]))
+    if column == 5:
+        return names.name(int(timeline.waits_for[row])) if timeline.waits_for[row] >= 0 else ""
+    repeat = int(timeline.repeat[row])
+    if repeat > 1:
+        return f"×{repeat:,}"
+    return str(int(timeline.iteration[row]) + 1) if timeline.depth[row] else ""
 
 
 class TablePane(QWidget):
@@ -173,7 +132,7 @@ class TablePane(QWidget):
         variant, session = self.model.variant, self._host.store.state
         if variant is None or not current.isValid():
             return
-        row = self.model.slice_at(current.row())
+        row = self.model.thing_at(current.row())
         gap = variant.timeline.category[row] == Category.EXPOSED
         instruction = int(variant.timeline.waits_for[row] if gap else variant.timeline.instruction[row])
         if instruction >= 0 and instruction not in session.selection.instructions:
@@ -185,7 +144,7 @@ class TablePane(QWidget):
             return
         rows = rows_of(variant.timeline, shown_in(session, session.active))
         current = self.view.currentIndex()
-        if current.isValid() and self.model.slice_at(current.row()) in rows:
+        if current.isValid() and self.model.thing_at(current.row()) in rows:
             return
         with QSignalBlocker(self.view.selectionModel()):
             if not len(rows):
