@@ -121,7 +121,9 @@ class Explorer(QObject):
             self.store, self.job_list, self.evaluations, self.documents, self.window, self._said
         )
         self.recordings.arrived.connect(self._reveal)
-        self.imports: Imports = Imports(self.store, self.job_list, self.window, self._said)
+        self.imports: Imports = Imports(
+            self.store, self.job_list, self.window, self._said, settings.folder / kept.FOLDER, self.documents
+        )
         self.opening: Opening = Opening(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
         self.window.timelines.search.line.textChanged.connect(self.graph.search_for)
@@ -301,7 +303,7 @@ class Explorer(QObject):
             moved = kept.moved_beside(self.store.state, path, self.settings.folder / kept.FOLDER)
         except (OSError, LapstrakeError) as error:
             return str(error)
-        self.store.settle(entries=moved.entries)
+        self.store.settle(entries=moved.entries, modules=moved.modules)
         return ""
 
     def show_export(self, what: str) -> None:

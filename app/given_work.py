@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.kept import keep
 from app.work import evaluate
 from engine.control import Control
 from engine.cost.imports import parse_costs
 from engine.hlo.decoding import unzipped
 from engine.ir.module import Module
+from engine.profile.held import held_module
 from engine.profile.reading import profile_from_bytes
 from engine.session.compiled import compiler_variant
 from engine.session.given import GivenFile, Recording, RecordingKind, content_of, take
@@ -48,6 +50,15 @@ def take_profile(path: str, known: tuple[frozenset[str], ...], *, control: Contr
     events = np.bincount(profile.name, minlength=len(profile.names)).tolist()
     counts = [sum(n for name, n in zip(profile.names, events, strict=True) if name in names) for names in known]
     return file, counts.index(max(counts)) if counts else 0
+
+
+def take_module(path: str, folder: str, *, control: Control) -> GivenFile:
+    """The compiled module that a profile brings along, as a file in `folder`. Raises InputError where it has none."""
+    control.step(0.0, f"looking for the module in {path}")
+    _, data = take(path)
+    proto = held_module(unzipped(data, path), path)
+    name = "".join(c if c.isalnum() else "_" for c in proto.hlo_module.name)
+    return keep(folder, proto.SerializeToString(deterministic=True), f".{name}.hlo.pb")
 
 
 @dataclass(frozen=True, eq=False)

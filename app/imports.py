@@ -8,6 +8,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog
 
+from app.documents import Documents
 from app.jobs import Jobs
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
@@ -28,25 +29,57 @@ _KINDS = {FileKind.SCHEDULE: RecordingKind.SCHEDULE, FileKind.PROFILE: Recording
 class Imports:
     """What File → Import costs, File → Open a recording, and files dropped on the window do."""
 
-    def __init__(self, store: Store[Session], jobs: Jobs, window: MainWindow, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store[Session],
+        jobs: Jobs,
+        window: MainWindow,
+        say: Callable[[str], None],
+        folder: Path,
+        documents: Documents,
+    ) -> None:
+        """`folder`: where modules that profiles bring along are kept."""
         self._store = store
         self._jobs = jobs
         self._window = window
         self._say = say
+        self._kept = str(folder)
+        self._documents = documents
+        self._alone = ""
+        """A profile that is shown when the module in it was read."""
+        documents.read.connect(self._show_alone)
 
     def take(self, path: str) -> bool:
         """Use a file that belongs to the open module; whether it is such a file and not one to be opened."""
         kind = kind_of(path)
         if kind == FileKind.MODULE:
             return False
-        if not self._is_open():
-            what = {FileKind.COSTS: "costs", FileKind.SCHEDULE: "a compiler's schedule"}.get(kind, "a profile")
+        if not self._is_open() and kind == FileKind.PROFILE:
+            self._open_alone(path)
+        elif not self._is_open():
+            what = "costs" if kind == FileKind.COSTS else "a compiler's schedule"
             self._say(f"{Path(path).name} holds {what}: open the module that it belongs to first")
         elif kind == FileKind.COSTS:
             self.add_costs(path)
         else:
             self.add_recording(path, _KINDS[kind])
         return True
+
+    def _open_alone(self, path: str) -> None:
+        """Open the compiled module that a profile brings along, and the profile on it."""
+
+        def found(file: GivenFile) -> None:
+            if not self._is_open():
+                self._alone = path
+                self._documents.open(file.path)
+
+        title = f"looking for the module in {Path(path).name}"
+        self._jobs.start(title, "app.given_work:take_module", path, self._kept, done=found, failed=self._failed)
+
+    def _show_alone(self) -> None:
+        if self._alone and self._is_open():
+            path, self._alone = self._alone, ""
+            self.add_recording(path, RecordingKind.PROFILE)
 
     def ask_costs(self) -> None:
         title = "Import costs: ScheduleProto text, PGLE, xplane.pb, or a table of names and microseconds"

@@ -29,11 +29,14 @@ def keep(folder: str, data: bytes, suffix: str) -> GivenFile:
 
 
 def moved_beside(session: Session, place: str, folder: Path) -> Session:
-    """`session` with copies, beside the session file at `place`, of the recordings that lie in `folder`.
+    """`session` with copies, beside the session file at `place`, of what lies in `folder`: recordings, and modules from
+    profiles.
 
     Raises OSError, or UsageError, where they cannot be copied.
     """
-    return replace(session, entries=tuple(_moved(entry, Path(place), folder) for entry in session.entries))
+    modules = (replace(m, path=_copied(GivenFile(m.path, ""), Path(place), folder).path) for m in session.modules)
+    entries = (_moved(entry, Path(place), folder) for entry in session.entries)
+    return replace(session, modules=tuple(modules), entries=tuple(entries))
 
 
 def _moved(entry: Entry, place: Path, folder: Path) -> Entry:

@@ -21,7 +21,7 @@ _DERIVED = frozenset({"Steps", MODULES, OPS, ASYNC_OPS, "XLA TraceMe", "Framewor
 """Lines that the profiler derives from a GPU's streams: they repeat what the streams hold."""
 _INSTRUCTION = re.compile(r"%?([\w.-]+)")
 _PROGRAM = re.compile(r"^(.*?)\((\d+)\)$")
-_METADATA = "/host:metadata"
+METADATA = "/host:metadata"
 _NS = 1000
 """Picoseconds."""
 
@@ -65,7 +65,7 @@ def profile_of(space: XSpace, source: str) -> Profile:
 def _tags(space: XSpace) -> _Tags:
     found: dict[str, Mapping[str, Stands]] = {}
     for plane in space.planes:
-        if plane.name != _METADATA:
+        if plane.name != METADATA:
             continue
         for metadata in plane.event_metadata.values():
             for stat in metadata.stats:

@@ -12,10 +12,15 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from app.settings import Settings
+from engine.control import QUIET
 from engine.cost.costs import Origin
 from engine.export.xplane import xplane_bytes
+from engine.hlo.hlo_pb2 import HloProto
+from engine.hlo.reading import read_here
 from engine.profile.xspace_pb2 import XSpace
 from engine.session import edits
+from engine.session.evaluation import Evaluator
+from engine.session.plan import AS_LOADED
 from engine.session.session import Entry
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category, LaneKind
@@ -30,8 +35,6 @@ def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
     made = Explorer(Settings(tmp_path / "window.ini"))
     made.show()
     qtbot.waitExposed(made.window)
-    made.open(str(SAMPLE))
-    wait(qtbot, made)
     yield made
     made.window.close()
     made.window.deleteLater()
@@ -55,6 +58,8 @@ def active(explorer: Explorer) -> Entry:
 
 
 def test_a_run_is_profiled_shown_saved_and_opened_again(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
     before = active(explorer)
     explorer.runs.start(Task.PROFILE, (before.key,), Wish(repeats=2))
     wait(qtbot, explorer)
@@ -90,7 +95,7 @@ def test_a_run_is_profiled_shown_saved_and_opened_again(qtbot: QtBot, explorer: 
     assert priced is not None
     assert priced.variant is not None
     assert [used.origin for used in priced.variant.program.imported] == [Origin.MEASURED]
-    assert not priced.variant.program.imported[0].unmatched
+    assert priced.variant.program.imported[0].used > 0
     explorer.perform("undo")
     assert not edits.costs_of(explorer.store.state)
 
@@ -137,6 +142,8 @@ def as_trace(variant: Variant) -> bytes:
 def test_a_profile_of_the_users_own_is_of_the_plan_that_it_fits(
     qtbot: QtBot, explorer: Explorer, tmp_path: Path, suffix: str
 ) -> None:
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
     session = explorer.store.state
     variant = session.entries[0].variant
     assert variant is not None
@@ -159,6 +166,8 @@ def test_a_profile_of_the_users_own_is_of_the_plan_that_it_fits(
 
 
 def test_a_profile_of_another_program_says_so_in_place(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
     space = XSpace()
     plane = space.planes.add(name="/device:TPU:0")
     plane.event_metadata[1].id = 1
@@ -182,3 +191,34 @@ def test_a_profile_of_another_program_says_so_in_place(qtbot: QtBot, explorer: E
     wait(qtbot, explorer)
     assert active(explorer) == before
     assert any("predicted by Lapstrake" in job.error for job in explorer.jobs())
+
+
+def test_a_profile_is_opened_alone_with_the_module_that_it_brings_along(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
+    module = read_here(SAMPLE.read_bytes(), SAMPLE.name, QUIET)
+    variant = Evaluator(module).evaluate(AS_LOADED)
+    space = XSpace.FromString(as_profile(variant))
+    place = tmp_path / "job.xplane.pb"
+    place.write_bytes(space.SerializeToString())
+    explorer.open(str(place))
+    qtbot.waitUntil(lambda: bool(explorer.jobs()) and explorer.jobs()[0].state != "running", timeout=LONG)
+    assert "brings no module" in explorer.jobs()[0].error
+    held = space.planes.add(name="/host:metadata")
+    held.event_metadata[1].name = module.name
+    proto = HloProto(hlo_module=module.proto).SerializeToString()
+    held.event_metadata[1].stats.add(metadata_id=1, bytes_value=proto)
+    place.write_bytes(space.SerializeToString())
+    explorer.open(str(place))
+    qtbot.waitUntil(lambda: len(explorer.store.state.entries) > 3, timeout=LONG)
+    wait(qtbot, explorer)
+    shown = active(explorer)
+    assert not shown.error
+    assert shown.recording is not None
+    assert shown.recording.file.path == str(place)
+    assert shown.variant is not None
+    assert shown.variant.source is Origin.MEASURED
+    (tmp_path / "saved").mkdir()
+    explorer._save_to(str(tmp_path / "saved" / "a.lapstrake"))  # what the dialog calls
+    assert Path(explorer.store.state.path).parent == tmp_path / "saved"
+    assert Path(explorer.store.state.path).is_file()
