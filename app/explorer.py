@@ -56,6 +56,7 @@ from views.key_sheet import KeySheet
 from views.main_window import MainWindow
 from views.palette import CommandPalette
 from views.pictures import save_picture
+from views.plan.form import PlanForm
 from views.plan.plan_line import MOST_IN_FLIGHT
 from views.ports import JobState
 from views.runs.pane import RunsPane
@@ -354,6 +355,9 @@ class Explorer(QObject):
         entry = self.store.state.active_entry
         if entry is not None:
             self.store.become(f"Add a variant like {entry.key}", edits.added(self.store.state, entry.plan))
+
+    def show_plan_form(self) -> None:
+        PlanForm(self, self.window).show()
 
     def ask_name(self) -> None:
         entry = self.store.state.active_entry

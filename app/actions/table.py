@@ -332,6 +332,15 @@ PLAN = (
         tip="A copy of the active variant, to be changed in the plan line",
     ),
     Action(
+        "plan-form",
+        "A variant from all options …",
+        "Plan",
+        lambda e: e.show_plan_form(),
+        ("Ctrl+Shift+D",),
+        enabled=opened,
+        tip="Every option of every pass and scheduler, as a form",
+    ),
+    Action(
         "remove",
         "Remove the variant",
         "Plan",
