@@ -1,6 +1,11 @@
-"""Frame times of the timelines: median and 95th percentile of pan and zoom at 10⁵ and 10⁶ slices, offscreen.
+"""Frame times of the timelines (median and 95th percentile of pan and zoom at 10⁵ and 10⁶ slices), and how long files
+take from opening to the first picture, to all of them, and from a moved budget to its picture; offscreen.
 
-QT_QPA_PLATFORM=offscreen python -m benchmarks.window
+QT_QPA_PLATFORM=offscreen python -m benchmarks.window [FILE …]
+
+Each file is opened without a worker running (cold) and with one that has imported what it needs (warm). Beside times by
+the clock stand processor times, which other work on the machine does not lengthen as much: of the window and of its
+workers up to the first picture, and of the longest block of the event loop.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +26,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.explorer import Explorer
 from app.settings import Settings
+from engine import worker
 from engine.session.session import FIRST, TRANSIENT, Entry, ModuleFile, Session
 from engine.session.store import Store
 from tests.views.fake_host import FakeHost
@@ -50,18 +57,22 @@ def main(paths: Sequence[str]) -> None:
             )
         view.close()
     if paths:
-        print(f"\n{'file':<40} {'first':>8} {'all':>8} {'budget':>8} {'block':>8}   (s)")
+        heads = "".join(f"{head:>10}" for head in ("first", "window", "workers", "all", "budget", "block", "cpu"))
+        print(f"\n{'file':<40}{heads}   (s)")
     for path in paths:
-        _measure_file(application, path)
+        worker.close()
+        for warm in (False, True):
+            _measure_file(application, path, warm=warm)
 
 
-def _measure_file(application: QApplication, path: str) -> None:
+def _measure_file(application: QApplication, path: str, *, warm: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         explorer = Explorer(Settings(Path(folder) / "window.ini"))
         explorer.show()
-        explorer.warm()
+        if warm:
+            explorer.warm()
         _pump(application, lambda: False, 2.0)
-        begun = time.perf_counter()
+        begun, own, others = time.perf_counter(), time.process_time(), _workers_cpu()
         explorer.open(path)
 
         def entries() -> tuple[Entry, ...]:
@@ -69,25 +80,40 @@ def _measure_file(application: QApplication, path: str) -> None:
 
         block = _pump(application, lambda: any(e.variant is not None for e in entries()))
         first = time.perf_counter() - begun
-        block = max(block, _pump(application, lambda: not any(e.pending for e in entries())))
+        spent = time.process_time() - own, _workers_cpu() - others
+        block = max(block, _pump(application, lambda: bool(entries()) and not any(e.pending for e in entries())))
         everything = time.perf_counter() - begun
         begun = time.perf_counter()
         explorer.window.plan_line.budget.setValue(3)
         block = max(block, _pump(application, lambda: not any(e.pending for e in entries())))
         moved = time.perf_counter() - begun
-        print(f"{Path(path).name:<40} {first:>8.2f} {everything:>8.2f} {moved:>8.2f} {block:>8.3f}")
+        times = (first, *spent, everything, moved, *block)
+        name = f"{Path(path).name[:33]} {'warm' if warm else 'cold'}"
+        print(f"{name:<40}" + "".join(f"{value:>10.3f}" for value in times))
         explorer.window.close()
 
 
-def _pump(application: QApplication, done: Callable[[], bool], limit: float = 300.0) -> float:
-    """Run the event loop until something is done; the longest it was blocked, in seconds."""
-    longest, until = 0.0, time.perf_counter() + limit
+def _pump(application: QApplication, done: Callable[[], bool], limit: float = 300.0) -> tuple[float, float]:
+    """Run the event loop until something is done; the longest it was blocked by the clock, and was busy itself."""
+    longest, busiest, until = 0.0, 0.0, time.perf_counter() + limit
     while not done() and time.perf_counter() < until:
-        begun = time.perf_counter()
+        begun, begun_cpu = time.perf_counter(), time.thread_time()
         application.processEvents()
         longest = max(longest, time.perf_counter() - begun)
+        busiest = max(busiest, time.thread_time() - begun_cpu)
         time.sleep(0.001)
-    return longest
+    return longest, busiest
+
+
+def _workers_cpu() -> float:
+    """Seconds of processor time of this process's children that are alive; 0 where the system does not tell."""
+    ticks = 0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = place.read_text("utf-8", "replace").rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0
 
 
 def _view(slices: int) -> TimelineView:
