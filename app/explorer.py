@@ -127,7 +127,7 @@ class Explorer(QObject):
         )
         self.opening: Opening = Opening(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
-        self.window.timelines.search.line.textChanged.connect(self.graph.search_for)
+        self.window.timelines.search.line.textChanged.connect(self.graph.marking.search_for)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()
         self.documents.changed_on_disk.connect(self._changed_on_disk)

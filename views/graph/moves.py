@@ -40,8 +40,8 @@ class Moves:
     def focus_selection(self) -> None:
         """Open to the selection and fit it with what is around it."""
         pane = self._pane
-        pane.reveal_selection()
-        chosen = pane.chosen()
+        pane.marking.show(reveal=True)
+        chosen = pane.marking.chosen()
         if len(chosen):
             pane.after.show_box(int(chosen[0]), margin=_MARGIN)
         else:
@@ -50,7 +50,7 @@ class Moves:
     def follow_edges(self, *, forward: bool) -> None:
         """Select the first user (or operand) of what is selected."""
         pane, whole = self._pane, self._pane.whole
-        items = pane.selected_items()
+        items = pane.marking.items()
         if whole is None or not items:
             pane.tools.say("Select a node first.")
             return
@@ -58,14 +58,14 @@ class Moves:
         wires = whole.user_wires(item, item + 1) if forward else whole.operand_wires(item, item + 1)
         near = whole.target[wires] if forward else whole.source[wires]
         if len(near):
-            pane.select((int(whole.instruction[int(near[0])]),))
+            pane.marking.select((int(whole.instruction[int(near[0])]),))
         else:
             pane.tools.say("It has no users." if forward else "It has no operands.")
 
     def toggle_selected(self, *, deep: bool = False) -> None:
         """Open or close what is selected."""
         pane = self._pane
-        chosen = pane.chosen()
+        chosen = pane.marking.chosen()
         if pane.picture is not None and len(chosen):
             pane.toggle(int(pane.picture.items[chosen[0]]), deep)
         else:

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from PySide6.QtCore import QEvent, QModelIndex, QPointF, QSignalBlocker, Qt
+from PySide6.QtCore import QEvent, QPointF, QSignalBlocker, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from engine.errors import UsageError
-from engine.ir.graph import Ints
 from engine.layout.around import Part, neighbourhood, part_of, paths_between
 from engine.layout.outline import Kind, Outline, Side
 from engine.layout.picture import MOST, Picture, skeleton_of
-from engine.session import edits
 from engine.session.session import Session
 from views.graph.camera import Camera
 from views.graph.comparison import Comparison, comparisons_of
 from views.graph.folds import Key, first_opened, items_of, key_of, with_descendants
 from views.graph.items import READABLE, Shown
 from views.graph.layouts import Layouts
+from views.graph.marking import Marking
 from views.graph.minimap import Minimap
 from views.graph.moves import Moves
 from views.graph.numbers import colouring_of, counts_text, figure_of, figure_text
 from views.graph.outlines import Outlines
 from views.graph.places import any_in, head_of, nearest
-from views.graph.selection import found_in, homed, ids_in, picked_ids, positions_of, selected_ids
 from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
@@ -54,12 +51,10 @@ class GraphPane(QWidget):
         self._anchor: int | None = None
         self._fitting = True
         self._kept_open: frozenset[Key] = frozenset()
-        self._search = ""
-        self._selecting = False
-        self._reveal_later = False
         self._carried: tuple[Key, QPointF] | None = None
         self._gone = Gone(host.store.state)
         self.moves = Moves(self)
+        self.marking = Marking(self, host.store)
         self.camera = Camera(self)
         self.tools = Tools(host)
         self.before, self.after = GraphView(host, self.camera), GraphView(host, self.camera)
@@ -94,10 +89,10 @@ class GraphPane(QWidget):
         tools.everything.connect(self.show_whole)
         tools.listed.connect(self.show_table)
         for view in (self.before, self.after):
-            view.picked.connect(self._pick)
+            view.picked.connect(self.marking.pick)
             view.toggled.connect(self.toggle)
             view.hovered.connect(self._hover)
-        self.table.selectionModel().currentRowChanged.connect(self._row_picked)
+        self.table.selectionModel().currentRowChanged.connect(lambda row, _: self.marking.pick_row(row))
         self.table.doubleClicked.connect(lambda index: self.toggle(self.table.nodes.thing_at(index.row())))
 
     # What is shown
@@ -130,7 +125,7 @@ class GraphPane(QWidget):
         if changed & {"entries", "active", "base", "modules"}:
             self.refresh()
         elif changed & {"selection", "matches"}:
-            self._show_selection(reveal=not self._selecting)
+            self.marking.follow()
 
     def refresh(self) -> None:
         """Show what the session has now, asking for what is not there yet."""
@@ -143,7 +138,7 @@ class GraphPane(QWidget):
             self.comparison = wanted
             self._ask(wanted)
         else:
-            self._show_selection(reveal=False)
+            self.marking.show()
 
     def _same_kind(self, choices: tuple[Comparison, ...]) -> Comparison | None:
         """The choice that is like the present one: the same step, or the same pair."""
@@ -253,9 +248,8 @@ class GraphPane(QWidget):
         if self._fitting or not any_in(picture, self.after.visible_area()):
             self._fitting = False
             self.fit_first()
-        later, self._reveal_later = self._reveal_later, False
         self._say_counts()
-        self._show_selection(reveal=later)
+        self.marking.laid_out()
 
     def _middle(self) -> tuple[Key, QPointF] | None:
         """The node nearest to the middle of the view, to be found again in another picture."""
@@ -314,7 +308,7 @@ class GraphPane(QWidget):
         self.tools.set_listed(not self.table.isHidden())
         self.sides.share()
         self._fill_table()
-        self._show_selection(reveal=False)
+        self.marking.show()
 
     def _fill_table(self) -> None:
         outline, comparison = self.outline, self.comparison
@@ -350,6 +344,27 @@ class GraphPane(QWidget):
         if not whole:
             self.tools.say(f"Not all could be opened: {MOST:,} nodes are shown at most.")
 
+    def open_around(self, item: int) -> bool:
+        """Open the groups around an item. Returns whether that was needed, and a layout begun for it."""
+        outline = self.outline
+        assert outline is not None
+        around = frozenset(a for a in outline.ancestors(item) if a)
+        if around <= self.opened:
+            return False
+        wanted = self.opened | around
+        if outline.count_shown(wanted) > MOST:
+            wanted = around
+        if outline.count_shown(wanted) > MOST:
+            return False
+        self.opened = wanted
+        self._lay_out(anchor=item)
+        return True
+
+    @property
+    def laying_out(self) -> bool:
+        """Whether another picture is on its way."""
+        return self._layouts.running
+
     def close_all(self) -> None:
         self.opened = frozenset()
         self._fitting = True
@@ -359,7 +374,7 @@ class GraphPane(QWidget):
 
     def show_around(self) -> None:
         """Only what is a few hops from the selection."""
-        items = self.selected_items()
+        items = self.marking.items()
         if self.whole is None or not items:
             self.tools.say("Select a node first: its operands and users are shown then.")
             return
@@ -367,7 +382,7 @@ class GraphPane(QWidget):
 
     def show_paths(self) -> None:
         """Only what lies on paths between two selected nodes."""
-        items = self.selected_items()
+        items = self.marking.items()
         if self.whole is None or len(items) != 2:
             self.tools.say("Select two nodes first: click one, Ctrl+click the other.")
             return
@@ -382,7 +397,8 @@ class GraphPane(QWidget):
         self.outline = part_of(self.whole, part.items)
         self.opened = frozenset()
         self.tools.set_part(part.said)
-        self._fitting = self._reveal_later = True
+        self._fitting = True
+        self.marking.reveal_when_laid_out()
         self._lay_out()
 
     def show_whole(self) -> None:
@@ -390,7 +406,7 @@ class GraphPane(QWidget):
         if self._part is not None and self.whole is not None:
             self._take(self.whole)
             self._fitting = True
-            self._show_selection(reveal=True)
+            self.marking.show(reveal=True)
 
     # Passes
 
@@ -410,112 +426,6 @@ class GraphPane(QWidget):
         count = self.tools.choices.count()
         if count:
             self.tools.choices.setCurrentIndex((self.tools.choices.currentIndex() + by) % count)
-
-    # Selection
-
-    def selected_items(self) -> tuple[int, ...]:
-        """Items of the whole outline that are selected."""
-        return self.whole.items_of(picked_ids(self._host.store.state, self.whole)) if self.whole is not None else ()
-
-    def _show_selection(self, *, reveal: bool) -> None:
-        outline, picture = self.outline, self.picture
-        if outline is None or picture is None or picture.items[-1] >= len(outline):
-            return
-        items = outline.items_of(selected_ids(self._host.store.state, self.whole or outline))
-        if reveal and items and self._open_to(items[0]):
-            return  # the layout shows the selection when it is there
-        where = positions_of(outline, picture, items)
-        count, found = found_in(outline, picture, self._search)
-        if self._search:
-            self.tools.say(f"{count:,} found in the graph")
-        for view in (self.before, self.after):
-            if view.shown is not None:
-                seen = view.shown.visible
-                chosen, holding, hits = (positions[seen[positions]] for positions in (*where, found))
-                view.set_over(replace(view.over, selected=chosen, standing=holding, found=hits))
-        shown = np.concatenate(where)
-        if reveal and len(shown):
-            self.after.reveal(int(shown[0]))
-        self._mark_row(picture, shown)
-        self.after.setAccessibleDescription(self._in_words(outline, picture, shown))
-
-    def _open_to(self, item: int) -> bool:
-        """Open the groups around an item. Returns whether a layout was begun for it."""
-        outline = self.outline
-        assert outline is not None
-        around = frozenset(a for a in outline.ancestors(item) if a)
-        if around <= self.opened:
-            return False
-        wanted = self.opened | around
-        if outline.count_shown(wanted) > MOST:
-            wanted = around
-        if outline.count_shown(wanted) > MOST:
-            return False
-        self.opened = wanted
-        self._lay_out(anchor=item)
-        if self._layouts.running:
-            self._reveal_later = True
-        else:
-            self._show_selection(reveal=True)
-        return True
-
-    def _in_words(self, outline: Outline, picture: Picture, shown: Ints) -> str:
-        nodes = int((~picture.opened).sum())
-        said = f"{nodes} nodes."
-        if len(shown):
-            names = ", ".join(outline.names[int(picture.items[p])] for p in shown[:5])
-            said += f" Selected: {names}."
-        return said
-
-    def _mark_row(self, picture: Picture, shown: Ints) -> None:
-        if self.table.isHidden():
-            return
-        with QSignalBlocker(self.table.selectionModel()):
-            row = self.table.nodes.row_of(int(picture.items[shown[0]])) if len(shown) else -1
-            if row >= 0:
-                self.table.selectRow(row)
-            else:
-                self.table.clearSelection()
-        self.table.viewport().update()
-
-    def _pick(self, item: int, add: bool) -> None:  # a signal's slot
-        if self.outline is not None:
-            self._selecting = True
-            self.select(ids_in(self.outline, item) if item >= 0 else (), add=add)
-            self._selecting = False
-
-    def select(self, ids: tuple[int, ...], *, add: bool = False) -> None:
-        """Select instructions in all panes."""
-        session = self._host.store.state
-        key, there = homed(session, self.whole, ids)
-        self._host.store.become("Select", edits.selected(session, key, there, add=add))
-
-    def _row_picked(self, current: QModelIndex, previous: QModelIndex) -> None:
-        if current.isValid():
-            self._pick(self.table.nodes.thing_at(current.row()), add=False)
-            self._reveal_selected()
-
-    def _reveal_selected(self) -> None:
-        chosen = self.chosen()
-        if len(chosen):
-            self.after.reveal(int(chosen[0]))
-
-    def chosen(self) -> Ints:
-        """Positions of what is selected, or stands for it."""
-        over = self.after.over
-        return np.concatenate([over.selected, over.standing])
-
-    def reveal_selection(self) -> None:
-        """Open the way to what is selected, and look at it."""
-        self._show_selection(reveal=True)
-
-    # Search
-
-    def search_for(self, text: str) -> None:
-        """Outline what matches a search, in closed groups too."""
-        self._search = text.strip()
-        if in_view(self):
-            self._show_selection(reveal=False)
 
     # Hover
 

@@ -90,7 +90,7 @@ def test_the_focus_follows_edges(pane: GraphPane, host: FakeHost) -> None:
     whole = QAccessible.queryAccessibleInterface(pane.after)
     before = whole.focusChild().text(NAME)
     pane.moves.follow_edges(forward=True)
-    pane.reveal_selection()
+    pane.marking.show(reveal=True)
     after = whole.focusChild()
     assert after is not None
     assert after.text(NAME) != before

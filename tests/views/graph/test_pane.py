@@ -353,12 +353,12 @@ def test_bookmarks_bring_back_what_was_open_and_seen(pane: GraphPane) -> None:
 
 def test_a_search_outlines_hits_in_closed_groups_too(pane: GraphPane) -> None:
     close_all(pane)
-    pane.search_for("/^dot\\.1/")
+    pane.marking.search_for("/^dot\\.1/")
     assert pane.after.over.found.tolist() == [position(pane, "layer_1")]
     assert pane.tools.said.startswith("2 found")
-    pane.search_for("/(/")
+    pane.marking.search_for("/(/")
     assert not len(pane.after.over.found)
-    pane.search_for("")
+    pane.marking.search_for("")
     assert not len(pane.after.over.found)
 
 
@@ -449,5 +449,5 @@ def test_what_is_selected_is_nothing_but_that_where_it_is_there(qtbot: QtBot) ->
     host = host_of(base, replace(active, program=program))
     pane = shown(qtbot, host)
     host.store.become("Select", edits.selected(host.store.state, "B", (2003, 2104)))
-    assert pane.selected_items() == tuple(sorted((item(pane, "dot.0.0"), item(pane, "add.1.0"))))
+    assert pane.marking.items() == tuple(sorted((item(pane, "dot.0.0"), item(pane, "add.1.0"))))
     pane.close()
