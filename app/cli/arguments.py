@@ -61,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
         "--measured", metavar="PROFILE",
         help="a profile of a run (xplane.pb, or a Chrome or Perfetto trace) beside the prediction",
     )  # fmt: skip
+    add.add_argument("--memory", action="store_true", help="also what memory holds when it is fullest")
+    add.add_argument(
+        "--stragglers", metavar="TEXT",
+        help="also how variants stand slow devices: jitter=0.05,slow=3:1.2,path=0-1:2,seed=7",
+    )  # fmt: skip
 
     add = commands.add_parser("compare", help="variants of one or more modules side by side", epilog=_EPILOG)
     add.add_argument("files", nargs="+", metavar="FILE")

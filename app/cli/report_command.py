@@ -7,7 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from app.cli import loading, measured_report, schema, tables
+from app.cli import disturbed_report, loading, measured_report, memory_report, schema, tables
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Control
@@ -23,15 +23,19 @@ from engine.session.measured import Measured, best_match, measured_variant
 from engine.session.plan import AS_LOADED, plain_plan
 from engine.session.pruning import default_variants
 from engine.session.variant import Variant
+from engine.simulate.disturbances import parse_disturbance
 
 
 def run(arguments: Namespace) -> int:
     """Print the report; 1 when ``--require-gain`` finds none."""
+    disturbance = parse_disturbance(arguments.stragglers) if arguments.stragglers else None
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.3))
         evaluator = loading.evaluator(module, arguments)
         variants = evaluate_all(evaluator, arguments, control.part(0.3, 0.8))
-        measured = _measured(evaluator, variants, arguments, control.part(0.8, 1.0))
+        measured = _measured(evaluator, variants, arguments, control.part(0.8, 0.9))
+        peaks = memory_report.peaks(variants) if arguments.memory else []
+        spreads = disturbed_report.disturb(variants, disturbance, control.part(0.9, 1.0)) if disturbance else []
     if measured is not None:
         variants.append(measured.variant)
     if arguments.html:
@@ -43,12 +47,19 @@ def run(arguments: Namespace) -> int:
         report = schema.report(module, evaluator.machine, variants)
         if measured is not None:
             report["measured"] = measured_report.as_json(measured)
+        if peaks:
+            report["memory"] = memory_report.as_json(peaks)
+        if spreads:
+            report["stragglers"] = disturbed_report.as_json(spreads, arguments.stragglers)
         json.dump(report, sys.stdout, indent=1)
         print()
     else:
         show(arguments, module, evaluator, variants)
         if measured is not None:
             measured_report.show(measured)
+        memory_report.show(peaks)
+        if spreads:
+            disturbed_report.show(spreads, arguments.stragglers)
     return BAD_ANSWER if arguments.require_gain and not _gains(variants) else DONE
 
 
