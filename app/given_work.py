@@ -21,7 +21,9 @@ from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 
 _LISTED = 8
-"""Names in a note; the log and the pane Differences list all of them."""
+"""Names in a note; the log lists more, and the pane Differences up to a thousand."""
+_LOGGED = 200
+"""Names in the log."""
 
 
 def take_costs(path: str, *, control: Control) -> GivenFile:
@@ -75,7 +77,9 @@ class Recorded:
         if measured is None:
             return " ".join(note for note in self.variant.notes if "found in the module" in note)
         said = f"{measured.matched:,} of {measured.events:,} events belong to an instruction of the module"
-        left = ", ".join(_unmatched(measured))
+        names = _unmatched(measured)
+        more = f" and {len(names) - _LOGGED:,} more" if len(names) > _LOGGED else ""
+        left = ", ".join(names[:_LOGGED]) + more
         return f"{said}; no instruction is called {left}" if left else said
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from engine.execute.timing import RunOptions
 from engine.quantities import bytes_text, parse_bytes
 from engine.session.choices import DIMENSIONS
+from engine.session.given import GivenFile, RecordingKind
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry
 
@@ -16,6 +17,9 @@ def report_command(path: str, entry: Entry, *, html: str = "") -> str:
     """Reports an entry's plan; as a file where `html` names one."""
     words = ["lapstrake", "report", path, *machine_words(entry.machine), *plan_words(entry.plan)]
     words += ["--html", html] if html else []
+    recording = entry.recording
+    if recording is not None and recording.kind == RecordingKind.PROFILE:
+        return shlex.join([*words, *_costs(entry.machine.costs), "--measured", recording.file.path])
     return shlex.join([*words, *cost_words(entry)])
 
 
@@ -90,7 +94,10 @@ def machine_words(machine: MachineSpec) -> list[str]:
 
 def cost_words(entry: Entry) -> list[str]:
     """Files that the entry's times come from, later ones win."""
-    files = (*entry.machine.costs, *((entry.recording.file,) if entry.recording is not None else ()))
+    return _costs((*entry.machine.costs, *((entry.recording.file,) if entry.recording is not None else ())))
+
+
+def _costs(files: Iterable[GivenFile]) -> list[str]:
     return [word for file in files for word in ("--costs", file.path)]
 
 

@@ -13,8 +13,8 @@ from engine.session.measured import Measured, Observation, Unmatched
 from engine.session.session import Entry
 from views.theme import GRID, Theme
 
-MOST = 400
-"""Instructions listed; those that come after come last in the chosen order."""
+MOST = 1000
+"""Instructions listed, and names that matched none; of what comes after, only the number is said."""
 _COLUMNS = ("instruction", "part", "runs", "predicted", "measured", "difference", "error")
 _TIPS = {
     "part": "Whether it is the compute stream's time, or a transfer's from start to done",
@@ -85,12 +85,15 @@ class ObservationTable(QTableWidget):
         ranked = sorted(measured.observations, key=_KEYS[column])  # type: ignore[arg-type] # one column's keys compare
         self.observations = tuple(ranked[:MOST])
         self.setCurrentCell(-1, -1)
-        self.setRowCount(len(self.observations) + len(measured.unmatched))
+        unmatched = [_left(one) for one in measured.unmatched[:MOST]]
+        if len(measured.unmatched) > MOST:
+            unmatched.append((f"… and {len(measured.unmatched) - MOST:,} more names", *("",) * (len(_COLUMNS) - 1)))
+        self.setRowCount(len(self.observations) + len(unmatched))
         for row, observation in enumerate(self.observations):
             self._fill(row, _cells(observation), theme.text)
             _tint(self.item(row, _DIFFERENCE), observation, theme)
-        for row, unmatched in enumerate(measured.unmatched, start=len(self.observations)):
-            self._fill(row, _left(unmatched), theme.muted)
+        for row, texts in enumerate(unmatched, start=len(self.observations)):
+            self._fill(row, texts, theme.muted)
 
     def _fill(self, row: int, texts: tuple[str, ...], role: str) -> None:
         for column, text in enumerate(texts):

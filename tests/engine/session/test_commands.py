@@ -16,6 +16,7 @@ from engine.session.commands import (
     tune_command,
     verify_command,
 )
+from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry
 
@@ -60,3 +61,14 @@ def test_runs() -> None:
     assert (found.command, found.inputs, found.seeds, found.platform) == ("verify", "a b.npz", 4, "cpu")
     found = parse(shlex.split(compile_command("s.hlo", ENTRY, "tpu:v4:2x2x2"))[1:])
     assert (found.command, found.target, found.mesh) == ("compile", "tpu:v4:2x2x2", "x=8")
+
+
+def test_where_times_come_from() -> None:
+    costs, profile = GivenFile("/a/my costs.csv", "1"), GivenFile("/a/run.xplane.pb", "2")
+    machine = MachineSpec(costs=(costs,))
+    measured = Entry("D", PLAN, machine, recording=Recording(RecordingKind.PROFILE, profile))
+    found = parse(shlex.split(report_command("s.hlo", measured))[1:])
+    assert (found.costs, found.measured) == (["/a/my costs.csv"], "/a/run.xplane.pb")
+    compiled = Entry("E", PLAN, MachineSpec(), recording=Recording(RecordingKind.SCHEDULE, profile))
+    found = parse(shlex.split(report_command("s.hlo", compiled))[1:])
+    assert (found.costs, found.measured) == (["/a/run.xplane.pb"], None)
