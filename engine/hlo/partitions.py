@@ -31,8 +31,14 @@ def infer_counts(proto: HloModuleProto, header: Header) -> tuple[Header, str | N
     return counted, f"{field}={most} was inferred from {witness.opcode} {witness.name}: the header does not say it."
 
 
+_COLLECTIVE = ("all-", "async-", "collective-", "custom-call", "ragged-all-to-all", "reduce-scatter")
+"""What the opcodes begin with that may name devices: asking the others what they name takes time in large modules."""
+
+
 def devices_named(instruction: HloInstructionProto) -> int:
     """The highest device number that a collective names, plus one; 0 when it names none."""
+    if not instruction.opcode.startswith(_COLLECTIVE):
+        return 0
     which = instruction.WhichOneof("replica_group_list")
     if which == "iota_collective_device_list":
         iota = instruction.iota_collective_device_list

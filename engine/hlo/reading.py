@@ -102,7 +102,7 @@ def _from_text(text: str, path: str) -> Module:
         names = ", ".join(dropped)
         notes.append(f"Left out attributes that the installed jaxlib {xla.version()} does not know: {names}.")
     module = _assemble(parsed, path, parse_header(parsed.header)).with_notes(*notes)
-    elided = _ELIDED.findall(text)
+    elided = _ELIDED.findall(text) if "{...}" in text else []
     if not elided:
         return module
     constants = "1 constant is" if len(elided) == 1 else f"{len(elided)} constants are"
