@@ -34,15 +34,17 @@ class Matches(QObject):
         self._catch_up(self._store.state)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"modules", "active", "base"}:
+        if changed & {"modules", "entries", "active", "base"}:
             self._catch_up(session)
 
     def _catch_up(self, session: Session) -> None:
+        # First pictures come first: until both modules have one, there is nothing to compare.
+        seen = {entry.module for entry in session.entries if entry.variant is not None}
         hashes = {module.key: module.sha256 for module in session.modules if module.key in self._modules}
         compared = {entry.module for entry in (session.active_entry, session.base_entry) if entry is not None}
         for one, two in combinations(hashes, 2):
             pair = (hashes[one], hashes[two])
-            if compared & {one, two} and pair[0] != pair[1] and all(pair):
+            if compared & {one, two} and {one, two} <= seen and pair[0] != pair[1] and all(pair):
                 self._ensure(session, pair, self._modules[one], self._modules[two])
         # What is known of modules that went is not kept: it is found again within a second.
         left = {pair: found for pair, found in session.matches.items() if set(pair) <= set(hashes.values())}
