@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from engine.execute.as_job import JobExecutable
 from engine.execute.comparing import FLOAT64, Difference, compare, is_finite, is_zero, tolerance
 from engine.execute.inputs import DRAWS, Draw, Inputs, draw_inputs, load_inputs, widened
 from engine.execute.legalize import legalize
-from engine.execute.memory import least_bytes
 from engine.execute.running import Executable
 from engine.execute.tracing import Uses, moves_only, types_behind, uses_of
 from engine.execute.verifying import Output, Verification
@@ -31,8 +31,8 @@ Pieces = list[npt.NDArray[Any]]
 Results = list[Pieces]
 
 
-SMALL = 1 << 28
-"""Bytes on all devices together below which compiling takes longer than running."""
+SMALL = 1 << 29
+"""Operations of all einsums on all devices, as written, below which compiling takes longer than running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,26 @@ _compilers: list[_Compiler] = []
 
 def _compiler(platform: str, original: Module) -> _Compiler:
     """The one for this original: code of small modules is made quickly rather than fast."""
-    made = _Compiler(platform, original.header, least_bytes(original) < SMALL)
+    made = _Compiler(platform, original.header, _operations(original) * original.header.devices < SMALL)
     if not _compilers or _compilers[0].key != made.key:
         _compilers[:] = [made]
     return _compilers[0]
+
+
+def _operations(module: Module) -> int:
+    """Multiplications and additions of the module's einsums, each counted once."""
+    total = 0
+    for instruction in module.instructions.values():
+        if instruction.opcode == "dot":
+            dims = module.instructions[instruction.operand_ids[0]].shape.dimensions
+            contracted = prod(dims[d] for d in instruction.dot_dimension_numbers.lhs_contracting_dimensions)
+            total += 2 * shapes.element_count(instruction.shape) * contracted
+        elif instruction.opcode == "convolution":
+            left, right = (module.instructions[o].shape for o in instruction.operand_ids[:2])
+            total += 2 * isqrt(
+                shapes.element_count(left) * shapes.element_count(right) * shapes.element_count(instruction.shape)
+            )
+    return total
 
 
 def _references(
