@@ -75,9 +75,9 @@ def legalize(module: Module) -> HloModuleProto:
         "frontend_attributes",
     ):
         proto.ClearField(field)
-    channels = _Channels(module)
+    fresh = _Fresh(module)
     for computation in proto.computations:
-        _Rewriter(computation, channels).rewrite()
+        _Rewriter(computation, fresh).rewrite()
     for computation in proto.computations:
         computation.ClearField("execution_thread")
         computation.ClearField("is_fusion_computation")
@@ -132,23 +132,32 @@ def _pairs_up(start: HloInstructionProto) -> bool:
     return len(parts) >= 2 and len(parts[1].tuple_shapes) == len(start.operand_ids)
 
 
-class _Channels:
-    """Fresh channel ids for collectives that are split."""
+class _Fresh:
+    """Channel ids and names that the module does not have yet."""
 
     def __init__(self, module: Module) -> None:
-        self._next = max((i.channel_id for i in module.instructions.values()), default=0)
+        self._channel = max((i.channel_id for i in module.instructions.values()), default=0)
+        self._names = set(module.by_name)
 
-    def fresh(self) -> int:
-        self._next += 1
-        return self._next
+    def channel(self) -> int:
+        self._channel += 1
+        return self._channel
+
+    def name(self, wanted: str) -> str:
+        number, name = 0, wanted
+        while name in self._names:
+            number += 1
+            name = f"{wanted}.{number}"
+        self._names.add(name)
+        return name
 
 
 class _Rewriter:
     """Rewrites one computation in its order."""
 
-    def __init__(self, computation: HloComputationProto, channels: _Channels) -> None:
+    def __init__(self, computation: HloComputationProto, fresh: _Fresh) -> None:
         self._computation = computation
-        self._channels = channels
+        self._fresh = fresh
         self._original = {i.id: i for i in computation.instructions}
         self._next_id = max(self._original, default=0)
         self._forwarded: dict[int, int] = {}
@@ -232,6 +241,18 @@ class _Rewriter:
         else:
             self._forwarded[copy.id] = value
 
+    def _dot(self, copy: HloInstructionProto, _: HloInstructionProto) -> None:
+        """CPU code multiplies only what is as wide as the result: narrower operands are widened, which is exact."""
+        result = copy.shape.element_type
+        for k, operand in enumerate(copy.operand_ids):
+            shape = self._shape_of(operand)
+            if shapes.is_floating(shape.element_type) and shapes.bits(shape.element_type) < shapes.bits(result):
+                wide = self._new(copy, "convert", shapes.array(result, shape.dimensions))
+                wide.operand_ids[:] = [operand]
+                self._out.append(wide)
+                copy.operand_ids[k] = wide.id
+        self._out.append(copy)
+
     def _custom_call(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
         target = copy.custom_call_target
         if target in _IDENTITIES:
@@ -267,11 +288,11 @@ class _Rewriter:
         for k, operand in enumerate(copy.operand_ids):
             part = HloInstructionProto()
             part.CopyFrom(copy)
-            part.id, part.name = self._fresh_id(), f"{copy.name}.{k}"
+            part.id, part.name = self._fresh_id(), self._fresh.name(f"{copy.name}.{k}")
             part.operand_ids[:] = [operand]
             part.shape.CopyFrom(copy.shape.tuple_shapes[k])
             if copy.channel_id:
-                part.channel_id = self._channels.fresh()
+                part.channel_id = self._fresh.channel()
             parts.append(part.id)
             self._out.append(part)
         self._become(copy, "tuple", parts)
@@ -307,11 +328,15 @@ class _Rewriter:
         return instruction.id
 
     def _dimensions_of(self, id_: int) -> list[int]:
-        return list(next(i for i in reversed(self._out) if i.id == id_).shape.dimensions)
+        return list(self._shape_of(id_).dimensions)
+
+    def _shape_of(self, id_: int) -> ShapeProto:
+        return next(i for i in reversed(self._out) if i.id == id_).shape
 
     def _new(self, like: HloInstructionProto, opcode: str, shape: ShapeProto) -> HloInstructionProto:
         id_ = self._fresh_id()
-        instruction = HloInstructionProto(name=f"{like.name}.{opcode}.{id_ & 0xFFFFFFFF}", id=id_, opcode=opcode)
+        name = self._fresh.name(f"{like.name}.{opcode}.{id_ & 0xFFFFFFFF}")
+        instruction = HloInstructionProto(name=name, id=id_, opcode=opcode)
         instruction.shape.CopyFrom(shape)
         instruction.metadata.CopyFrom(like.metadata)
         return instruction
@@ -344,6 +369,7 @@ _HANDLERS: Mapping[str, Callable[[_Rewriter, HloInstructionProto, HloInstruction
         "constant": _Rewriter._constant,
         "copy-start": _Rewriter._copy_start,
         "custom-call": _Rewriter._custom_call,
+        "dot": _Rewriter._dot,
         "fusion": _Rewriter._fusion,
     }
 )
