@@ -19,7 +19,7 @@ from engine.session.evaluation import Evaluator, default_plans
 from engine.session.given import GivenFile, content_of
 from engine.session.pairing import are_apart, paired_names
 from engine.session.plan import MachineSpec, Plan, plain_plan
-from engine.session.pruning import EFFORT, pruned
+from engine.session.pruning import pruned
 from engine.session.session import Asked, Facts
 from engine.session.variant import Variant
 from engine.simulate.simulator import SimulationOptions, simulate
@@ -51,7 +51,9 @@ def evaluate(module: Module, spec: MachineSpec, plan: Plan, name: str, *, contro
 
 def prune(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
     """The variant that a plan makes, without the sites that do not pay in the simulator."""
-    return pruned(evaluator_of(module, spec), plan, name, control, EFFORT)
+    evaluator = evaluator_of(module, spec)
+    base = evaluator.evaluate(plain_plan(module), control=control.part(0.0, 0.1))
+    return pruned(evaluator, base, evaluator.evaluate(plan, name, control.part(0.1, 0.3)), control.part(0.3, 1.0))
 
 
 def unfold(

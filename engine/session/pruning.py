@@ -17,12 +17,14 @@ from engine.passes.rows import Row, rows_of
 from engine.quantities import time_text
 from engine.session import edits
 from engine.session.evaluation import Evaluator, default_plans
-from engine.session.plan import BEST_PASSES, Plan, plain_plan, whole_plan
+from engine.session.plan import BEST_PASSES, Plan, whole_plan
 from engine.session.variant import Variant
 
-EFFORT = 10_000
+EFFORT = 2_500
 """Instructions that are put in order in all trials together: enough for every row of a module of a few hundred after
-decomposition, for none of one of more than 10,000. One or two seconds."""
+decomposition, for none of one of more than 2,500. About half a second; up to `SLOWER` times that where the plan is
+slower than the module as loaded."""
+SLOWER = 4
 
 
 def default_variants(
@@ -30,35 +32,38 @@ def default_variants(
 ) -> list[Variant]:
     """What is shown where no plan is given: the plans of `default_plans`, pruned where they decompose for speed."""
     plans = list(default_plans(evaluator.module, None, budget, memory_cap))
-    made = []
+    made: list[Variant] = []
     for number, (name, plan) in enumerate(plans):
         part = control.part(number / len(plans), (number + 1) / len(plans))
-        fast = plan.passes == BEST_PASSES and plan.scheduler != "memory"
-        made.append(pruned(evaluator, plan, name, part) if fast else evaluator.evaluate(plan, name, part))
+        found = evaluator.evaluate(plan, name, part.part(0.0, 0.5))
+        if plan.passes == BEST_PASSES and plan.scheduler != "memory":
+            found = pruned(evaluator, made[0], found, part.part(0.5, 1.0))
+        made.append(found)
     return made
 
 
-def pruned(evaluator: Evaluator, plan: Plan, name: str = "", control: Control = QUIET, effort: int = EFFORT) -> Variant:
-    """The variant of `plan`, or a faster one of it with rows of sites left whole.
+def pruned(
+    evaluator: Evaluator, base: Variant, given: Variant, control: Control = QUIET, effort: int = EFFORT
+) -> Variant:
+    """`given`, or a faster variant of its plan with rows of sites left whole.
 
-    Where all of them are slower than the module as loaded, nothing is decomposed, and if that does not help either
-    nothing is changed but the order. Raises what `Evaluator.evaluate` raises.
+    Where all of them are slower than `base`, the module as loaded, nothing is decomposed, and if that does not help
+    either nothing is changed but the order. Raises what `Evaluator.evaluate` raises.
     """
-    plain = plain_plan(evaluator.module)
-    base = evaluator.evaluate(plain, control=control.part(0.0, 0.1)).metrics.makespan
-    best = evaluator.evaluate(plan, name, control.part(0.1, 0.2))
-    size = sum(len(graph) for graph in best.program.graphs.values())
-    search = _Search(evaluator, name, best, control.part(0.2, 0.9), effort // max(1, size))
-    for attempt in _attempts(best):
+    limit = base.metrics.makespan
+    size = sum(len(graph) for graph in given.program.graphs.values())
+    effort *= SLOWER if given.metrics.makespan > limit else 1
+    search = _Search(evaluator, given, control.part(0.0, 0.9), effort // max(1, size))
+    for attempt in _attempts(given):
         if not search.left:
             break
         search.offer(attempt)
-    best = search.best
-    whole = whole_plan(evaluator.module)
-    for said, passes in (("whole", whole.passes), ("as loaded", plain.passes)):
-        if best.metrics.makespan <= base:
+    best, plan = search.best, given.plan
+    for said, other in (("whole", whole_plan(evaluator.module)), ("as loaded", base.plan)):
+        if best.metrics.makespan <= limit:
             break
-        found = evaluator.evaluate(replace(plan, passes=passes), f"{said}, {plan.scheduler}", control.part(0.9, 1.0))
+        name = f"{said}, {plan.scheduler}"
+        found = evaluator.evaluate(replace(plan, passes=other.passes), name, control.part(0.9, 1.0))
         best = min(best, found, key=lambda variant: variant.metrics.makespan)
     return best
 
@@ -84,9 +89,9 @@ class _Left:
 class _Search:
     """The best plan so far, and how many more may be tried."""
 
-    def __init__(self, evaluator: Evaluator, name: str, best: Variant, control: Control, trials: int) -> None:
+    def __init__(self, evaluator: Evaluator, best: Variant, control: Control, trials: int) -> None:
         self._evaluator = evaluator
-        self._name = name
+        self._name = best.name
         self._plan = best.plan
         self._control = control
         self._trials = trials

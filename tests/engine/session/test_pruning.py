@@ -11,7 +11,8 @@ from engine.hlo.reading import read_here
 from engine.session import edits
 from engine.session.evaluation import Evaluator
 from engine.session.plan import BEST_PASSES, MachineSpec, Plan, plain_plan
-from engine.session.pruning import default_variants, pruned
+from engine.session.pruning import EFFORT, default_variants, pruned
+from engine.session.variant import Variant
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 CHAIN = "mlp_chain"
@@ -27,6 +28,10 @@ SOME = (
 @cache
 def evaluator(sample: str, chip: str = "tpu-v4") -> Evaluator:
     return Evaluator(read_here((SAMPLES / f"{sample}.hlo").read_bytes()), MachineSpec(chip))
+
+
+def without(at: Evaluator, plan: Plan, name: str = "", effort: int = EFFORT) -> Variant:
+    return pruned(at, at.evaluate(plain_plan(at.module)), at.evaluate(plan, name), effort=effort)
 
 
 @pytest.mark.parametrize("chip", ["tpu-v4", "h100"])
@@ -48,7 +53,7 @@ def test_what_is_shown_by_default_is_never_slower_than_as_loaded(sample: str, ch
 
 def test_what_is_left_whole_stands_in_the_plan_and_in_a_note() -> None:
     at = evaluator("mlp_fig3_train_2x4_bf16")
-    found = pruned(at, Plan(BEST_PASSES, "top-down"), "decomposed, top-down")
+    found = without(at, Plan(BEST_PASSES, "top-down"), "decomposed, top-down", 4 * EFFORT)
     left = (edits.options_of(found.plan, "decompose") or {}).get("forbid", "").split(";")
     assert left != [""]
     assert found.name == "decomposed, top-down"
@@ -61,14 +66,14 @@ def test_what_is_left_whole_stands_in_the_plan_and_in_a_note() -> None:
 
 
 def test_a_chain_is_taken_apart() -> None:
-    found = pruned(evaluator(CHAIN), Plan(BEST_PASSES, "bottom-up"))
+    found = without(evaluator(CHAIN), Plan(BEST_PASSES, "bottom-up"))
     assert (edits.options_of(found.plan, "decompose") or {})["chain"] == "off"
     assert any(note.startswith("Chains are taken apart: the plan is ") for note in found.notes)
 
 
 def test_what_the_user_forbade_stays_forbidden() -> None:
     plan = Plan(BEST_PASSES.replace("decompose", "decompose{forbid=all-gather}"), "bottom-up")
-    found = pruned(evaluator(CHAIN), plan)
+    found = without(evaluator(CHAIN), plan)
     assert "all-gather" in (edits.options_of(found.plan, "decompose") or {})["forbid"].split(";")
 
 
@@ -76,9 +81,9 @@ def test_without_a_trial_a_slower_plan_gives_way_to_one_that_decomposes_nothing(
     at = evaluator(CHAIN)
     plan = Plan(BEST_PASSES, "top-down")
     assert at.evaluate(plan).metrics.makespan > at.evaluate(plain_plan(at.module)).metrics.makespan
-    found = pruned(at, plan, effort=0)
+    found = without(at, plan, effort=0)
     assert found.name == "whole, top-down"
     assert "decompose" not in found.plan.passes
     assert found.metrics.makespan <= at.evaluate(plain_plan(at.module)).metrics.makespan
     fine = Plan(BEST_PASSES, "bottom-up")
-    assert pruned(evaluator("mlp_fig3"), fine, effort=0).plan == fine
+    assert without(evaluator("mlp_fig3"), fine, effort=0).plan == fine
