@@ -26,7 +26,7 @@ from engine.session.judging import Judgement
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry, Session
 from engine.session.store import Store
-from engine.session.tuning import Trial
+from engine.session.tuning import Trial, without_decomposition
 from views.export.port import Known, Outcome, Progress, Stage, Wish, Writing
 
 _BUNDLE = "app.exporting:write_bundle_of"
@@ -257,6 +257,11 @@ class Exports(QObject):
         if trial is not None and trial.makespan is not None and base is not None:
             change = gain_text(base, trial.makespan)
             said = f"{time_text(base)} → {time_text(trial.makespan)} ({change}), predicted by {self.progress.costs}."
+            whole = without_decomposition(self.progress.trials)
+            if whole is not None and whole.makespan is not None and whole.plan.passes != plan.passes:
+                said += (
+                    f" Without decomposition it takes {time_text(whole.makespan)} ({gain_text(base, whole.makespan)})."
+                )
         if judgement is not None and judgement.base.cycles and judgement.best.cycles:
             cycles = gain_text(judgement.base.cycles, judgement.best.cycles)
             said += f" By the compiler for {judgement.target}: {judgement.best.cycles:,} cycles ({cycles})."

@@ -7,7 +7,6 @@ from argparse import Namespace
 from app.cli import loading, tables
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
-from engine import options
 from engine.control import Control
 from engine.errors import UsageError
 from engine.execute.targets import Target, check_installed
@@ -19,7 +18,7 @@ from engine.session.choices import DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
 from engine.session.judging import Judgement, judge
 from engine.session.production import Production
-from engine.session.tuning import Trial, Tuning, tune, tune_order
+from engine.session.tuning import Trial, Tuning, tune, tune_order, without_decomposition
 from engine.session.variant import costs_in_words
 
 
@@ -81,13 +80,6 @@ def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tun
     return Tuning(base, best, (Trial(plan, best.metrics),), finished=True)
 
 
-def _whole(found: Tuning) -> Trial | None:
-    """What compilers do about waiting by themselves, if that was tried: what a decomposed plan has to beat."""
-    names = ("async-permute", "fuse")
-    whole = [t for t in found.trials if t.metrics and all(n in names for n, _ in options.split(t.plan.passes))]
-    return min(whole, key=lambda t: t.makespan or 0, default=None)
-
-
 def _show(arguments: Namespace, found: Tuning, judgement: Judgement | None, made: Bundled) -> None:
     for text in found.best.notes:
         note(arguments, f"note: {text}")
@@ -108,7 +100,7 @@ def _show(arguments: Namespace, found: Tuning, judgement: Judgement | None, made
         print(f"best: {plan.passes} | {plan.scheduler} | {found.best.schedule.budget}")
         whose = costs_in_words([found.base, found.best])
         print(f"{time_text(before)} → {time_text(after)} ({gain_text(before, after)}), predicted by {whose}")
-        whole = _whole(found)
+        whole = without_decomposition(found.trials)
         if whole is not None and plan.passes != whole.plan.passes:
             alone = whole.makespan or 0
             print(

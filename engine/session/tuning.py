@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from engine import options
 from engine.control import QUIET, Cancelled, Control
 from engine.errors import UnsupportedError, UsageError
 from engine.passes.candidate import Candidate
@@ -55,6 +56,14 @@ class Tuning:
     """False where a time limit or a cancel ended the search; `best` is then the best so far."""
     dimensions: tuple[str, ...] = ()
     """What was searched, in `DIMENSIONS`' order."""
+
+
+def without_decomposition(trials: Iterable[Trial]) -> Trial | None:
+    """The fastest trial that leaves the program as it is, but for what compilers do by themselves: what a decomposed
+    plan has to beat. None where none was tried."""
+    own = ("async-permute", "fuse")
+    whole = [t for t in trials if t.metrics and all(name in own for name, _ in options.split(t.plan.passes))]
+    return min(whole, key=lambda trial: trial.makespan or 0, default=None)
 
 
 def tune(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.job.processes import SCRIPT, damaged, start
+from tests.job.processes import PLAN, SCRIPT, altered, bundled, damaged, dumped, start
 
 
 def pair(folder: Path, bundles: tuple[Path, Path], **environment: str) -> list[dict[str, Any]]:
@@ -42,6 +42,26 @@ def test_both_run_the_plan(bundle: Path, tmp_path: Path) -> None:
     for run in pair(tmp_path, (bundle, bundle)):
         assert "structure: applied" in run["said"]
         np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+
+
+@pytest.mark.full
+def test_both_run_the_plan_of_a_dump(tmp_path: Path) -> None:
+    """Each compiles its step once more; one that is not the dumped one stops both."""
+    made = bundled(dumped(tmp_path), tmp_path / "bundle", *PLAN)
+    for run in pair(tmp_path, (made, made)):
+        assert "structure: applied (made from a dump" in run["said"]
+        np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+    for run in pair(tmp_path, (made, made), CHANGE="constant"):
+        assert "the step after partitioning has other instructions or constants" in run["said"]
+        assert run["losses"] == run["plain"]
+
+
+@pytest.mark.full
+def test_two_bundles_are_not_mixed(bundle: Path, tmp_path: Path) -> None:
+    other = altered(bundle, tmp_path / "other", lambda manifest: manifest.update(measured={}))
+    for run in pair(tmp_path, (bundle, other)):
+        assert "the processes differ" in run["said"]
+        assert run["losses"] == run["plain"]
 
 
 def test_one_damaged_bundle_stops_both(bundle: Path, tmp_path: Path) -> None:

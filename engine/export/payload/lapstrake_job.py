@@ -174,7 +174,7 @@ class Wrapped:
         self._bundle, self._step, self._strict, self._groups = bundle, step, strict, groups
         self._tuned: _Tuned | None = None
         self._refused = False
-        self._others, self._reason = 0, ""
+        self._others = 0
         self.__name__ = getattr(step, "__name__", "step")
         self.__doc__ = getattr(step, "__doc__", None)
         self.__wrapped__ = step
@@ -183,9 +183,7 @@ class Wrapped:
         if self._refused:
             return self._step(*args, **kwargs)
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-        if self._tuned is None:
-            if _traced(leaves):
-                return self._step(*args, **kwargs)
+        if self._tuned is None and not _traced(leaves):
             self._tuned = self._decide(args, kwargs)
         tuned = self._tuned
         if tuned is None:
@@ -220,7 +218,9 @@ class Wrapped:
             if problem:
                 self._refused = True
                 self._bundle.say(f"the original runs: {problem}")
-                self._complain(problem)
+                log.warning("lapstrake: the original runs: %s", problem)
+                if self._strict:
+                    raise Mismatch(problem)
                 return None
         for part in tuned.outcome():
             self._bundle.say(part)
@@ -228,18 +228,12 @@ class Wrapped:
 
     def _run_original(self, reason: str, args: Any, kwargs: Any) -> Any:
         if not self._others:
-            self._reason = reason
-            self._bundle.said.append(lambda: f"the original ran {self._others} times: {self._reason}")
-            self._complain(reason)
-        elif self._strict:
+            self._bundle.said.append(lambda: f"the original ran {self._others} times: {reason}")
+            log.warning("lapstrake: the original runs: %s", reason)
+        if self._strict:
             raise Mismatch(reason)
         self._others += 1
         return self._step(*args, **kwargs)
-
-    def _complain(self, reason: str) -> None:
-        log.warning("lapstrake: the original runs: %s", reason)
-        if self._strict:
-            raise Mismatch(reason)
 
 
 class _Tuned:

@@ -13,7 +13,7 @@ from engine.passes.rows import Row, rows_of
 from engine.session.choices import AXES, DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan
-from engine.session.tuning import POLISH, Trial, tune
+from engine.session.tuning import POLISH, Trial, tune, without_decomposition
 
 FIG3 = Path(__file__).parents[2] / "data" / "partitioned" / "mlp_fig3.hlo"
 
@@ -63,6 +63,14 @@ def test_a_time_limit_keeps_what_was_found(evaluator: Evaluator) -> None:
     found = tune(evaluator, control=Control(stop=lambda: len(told) >= 3, hear=told.append))  # type: ignore[arg-type]  # only trials are told
     assert (found.finished, len(found.trials)) == (False, 3)
     assert found.best.metrics.makespan == min(t.makespan for t in found.trials if t.makespan is not None)
+
+
+def test_what_a_plan_has_to_beat_is_among_what_was_tried(evaluator: Evaluator) -> None:
+    found = tune(evaluator, rounds=1, dimensions=["sites", "ring"])
+    whole = without_decomposition(found.trials)
+    assert whole is not None
+    assert "decompose" not in whole.plan.passes
+    assert without_decomposition(t for t in found.trials if t is not whole) is None
 
 
 def test_a_plan_is_a_point_and_back() -> None:
