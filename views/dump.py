@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
@@ -99,6 +99,7 @@ def _item(dumped: Dumped) -> QTreeWidgetItem:
         size = ""
     item = QTreeWidgetItem([str(dumped.number), dumped.name, dumped.title, size])
     item.setData(0, _PATH, dumped.path)
+    item.setSizeHint(0, QSize(16 * GRID, 6 * GRID))
     item.setToolTip(2, dumped.path.name)
     item.setTextAlignment(0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
     item.setTextAlignment(3, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from engine.session.session import Session
@@ -55,8 +56,13 @@ class StatusBar(QStatusBar):
             oldest = running[-1]
             self._job = oldest.number
             more = f" (+{len(running) - 1})" if len(running) > 1 else ""
-            self.title.setText(f"{oldest.title}{more}")
+            self.title.setText(f"{self._short(oldest.title)}{more}")
+            self.title.setToolTip(oldest.title)
             self.bar.setValue(round(oldest.fraction * 100))
+
+    def _short(self, text: str) -> str:
+        """Files of a dump have names that would widen the window."""
+        return self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, 60 * GRID)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         variant = session.active_variant
@@ -68,6 +74,7 @@ class StatusBar(QStatusBar):
         else:
             self.source.setText("")
         facts = session.facts
-        name = PurePath(session.path).name
+        name = self._short(PurePath(session.path).name)
+        self.facts.setToolTip(session.path)
         of = f" · {len(session.modules)} modules" if len(session.modules) > 1 else ""
         self.facts.setText(f"{name} · {facts.instructions:,} instructions{of}" if facts is not None else name)
