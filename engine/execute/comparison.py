@@ -79,6 +79,11 @@ def compare_in_worker(
         elided = len(original.elided)
         left = "1 constant was" if elided == 1 else f"{elided} constants were"
         notes.append(f"{left} left out of the text: both modules ran with made-up values, the same for both.")
+    elif transformed.elided:
+        notes.append(
+            "Constants were left out of the transformed module's text: it ran with made-up values, and its results "
+            "mean nothing. Print it with large constants."
+        )
     return Verification(
         tuple(worst.values()),
         "original" if references is None else "float64",

@@ -59,7 +59,7 @@ def compile_in_worker(
         text = ""
         try:
             executable = _compile(program, target, placed, asked)
-            text = executable.hlo_modules()[0].to_string()
+            text = xla.compiled_text(executable.hlo_modules()[0])
         except LapstrakeError:
             raise
         except (RuntimeError, ValueError, ir.MLIRError) as error:

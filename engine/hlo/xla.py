@@ -99,6 +99,14 @@ def print_proto(proto: bytes, *, metadata: bool = True) -> str:
     return text
 
 
+def compiled_text(module: Any) -> str:
+    """The text of an executable's module as jaxlib holds it, whose header says more than its proto; constants whole."""
+    options = _hlo().HloPrintOptions()
+    options.print_large_constants = True
+    text: str = module.to_string(options)
+    return text
+
+
 def to_stablehlo(proto: bytes) -> bytes:
     """MLIR bytecode (StableHLO) of a serialised HloModuleProto. Raises XlaError."""
     mlir = _mlir()

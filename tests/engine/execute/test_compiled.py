@@ -51,15 +51,10 @@ def test_compiled_modules_equal_their_sources(name: str) -> None:
     assert {output.precision for output in found.outputs} == {"own", "float64"}
 
 
-UNEQUAL = "mlp_fig3_2x4_tpu_late"
-"""Not a number where loops gather into buffers that `AllocateBuffer` makes: ours or the compiler's is not found out."""
-
-
 def small() -> list[object]:
     """Programs of d_model 256 that compilers left for eight devices; the transformer steps take longer."""
     names = sorted(path.name.removesuffix(".hlo.gz") for path in (DATA / "small-compiled").glob("*_*pu_*.hlo.gz"))
     marks = {n: [pytest.mark.full] for n in names if n.startswith("step")}
-    marks[UNEQUAL] = [pytest.mark.full, pytest.mark.xfail(reason="unequal, see UNEQUAL", strict=True)]
     return [pytest.param(n, marks=marks.get(n, []), id=n) for n in names]
 
 

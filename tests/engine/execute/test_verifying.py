@@ -185,6 +185,14 @@ def test_elided_constants_are_said() -> None:
     assert "1 constant was left out" in verify(module(text), module(text), deadline=60.0).notes[0]
 
 
+def test_constants_elided_from_the_transformed_module_alone_are_said() -> None:
+    whole = program("  ROOT c = s32[12] constant({1,2,3,4,5,6,7,8,9,10,11,12})")
+    left = program("  ROOT c = s32[12] constant({...})")
+    found = verify(module(whole), module(left), deadline=60.0)
+    assert not found.equal
+    assert "left out of the transformed module's text" in found.notes[0]
+
+
 def test_inputs_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "inputs.npz"
     x = np.arange(4 * 4 * 8, dtype=np.float32).reshape(4, 4, 8)
