@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from threading import Thread
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
@@ -29,7 +28,6 @@ from app.recovery import Recovery
 from app.runs import Runs
 from app.settings import Settings
 from app.trials import Trials
-from engine import worker
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.layout.outline import Outline
@@ -249,11 +247,6 @@ class Explorer(QObject):
     def show(self) -> None:
         """Show the window where and as it was."""
         self.window.open_with(self.settings.geometry, self.settings.layout)
-
-    def warm(self) -> None:
-        """Start a worker before the first job asks for one."""
-        if not self.store.state.path:
-            Thread(target=worker.call, args=("app.work:warm",), daemon=True).start()
 
     def leave(self) -> None:
         """Keep what is remembered; end every job."""

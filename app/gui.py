@@ -6,15 +6,16 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
+from engine import worker
 from engine.session.plan import MachineSpec
 
 
 def run(paths: Sequence[str], settings: Settings | None = None, machine: MachineSpec | None = None) -> int:
     """Open the explorer, on the files at `paths` if any are given. Returns when the window is closed."""
+    worker.prepare("app.work:warm")  # imports what reading and planning need while the window is made
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("lapstrake")
     # Python's own handler would wait until the event loop ends.
@@ -27,8 +28,6 @@ def run(paths: Sequence[str], settings: Settings | None = None, machine: Machine
         explorer.opening.open(*paths, machine=machine)
     elif not explorer.settings.guided:
         explorer.show_guide()
-    # The first job should not wait for a process to start and import.
-    QTimer.singleShot(0, explorer.warm)
     code = application.exec()
     explorer.leave()
     return code

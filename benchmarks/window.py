@@ -70,7 +70,7 @@ def _measure_file(application: QApplication, path: str, *, warm: bool) -> None:
         explorer = Explorer(Settings(Path(folder) / "window.ini"))
         explorer.show()
         if warm:
-            explorer.warm()
+            worker.prepare("app.work:warm")
         _pump(application, lambda: False, 2.0)
         begun, own, others = time.perf_counter(), time.process_time(), _workers_cpu()
         explorer.open(path)

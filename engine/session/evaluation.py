@@ -141,7 +141,7 @@ def default_plans(
         return
     for scheduler in DEFAULT_SCHEDULERS:
         yield f"decomposed, {scheduler}", Plan(BEST_PASSES, scheduler, budget, memory_cap)
-    if any(i.opcode in COLLECTIVES for i in module.instructions.values()):
+    if any(i.opcode in COLLECTIVES for c in module.proto.computations for i in c.instructions):
         yield "whole, asynchronous", whole_plan(module, budget, memory_cap)
 
 

@@ -4,6 +4,6 @@ A function that a worker runs is named ``"module:function"`` and takes its progr
 """
 
 from engine.worker.call import Call, Died, TimedOut
-from engine.worker.pool import call, close, start
+from engine.worker.pool import call, close, prepare, start
 
-__all__ = ["Call", "Died", "TimedOut", "call", "close", "start"]
+__all__ = ["Call", "Died", "TimedOut", "call", "close", "prepare", "start"]

@@ -42,7 +42,8 @@ class TimedOut(WorkerError):
 class Process:
     """A spawned process that serves one call at a time."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], first: str = "") -> None:
+        """`first` is a ``module:function`` that it runs before anything else."""
         self.environment = dict(environment)
         self.near: tuple[str, ...] = ()
         """What the calls that it served last were near, newest last; see `Pool.start`."""
@@ -52,7 +53,7 @@ class Process:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=serve, args=(theirs, self.environment, name), name="lapstrake worker", daemon=False
+            target=serve, args=(theirs, self.environment, name, first), name="lapstrake worker", daemon=False
         )
         self._process.start()
         theirs.close()

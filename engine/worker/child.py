@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from engine.control import Control
+from engine.control import QUIET, Control
 from engine.errors import LapstrakeError, WorkerError
 
 REPORT_INTERVAL = 0.05
@@ -77,11 +77,12 @@ class Raised:
     error: LapstrakeError
 
 
-def serve(connection: Connection, environment: Mapping[str, str], said: str) -> None:
+def serve(connection: Connection, environment: Mapping[str, str], said: str, first: str = "") -> None:
     """Main function of the worker: serves until the parent closes the connection or dies.
 
     `environment` is set before anything else is imported, since XLA reads its flags once. Everything that is written
-    to standard output and error goes to the file `said`.
+    to standard output and error goes to the file `said`. `first` is run before the first call; what is wrong with it,
+    the calls will tell.
     """
     _redirect(said)
     os.environ.update(environment)
@@ -89,6 +90,9 @@ def serve(connection: Connection, environment: Mapping[str, str], said: str) -> 
     # What a job makes lives until it ends: looking through it for cycles every few hundred objects takes a tenth of
     # the time and finds nothing.
     gc.set_threshold(_OBJECTS)
+    if first:
+        with suppress(Exception):
+            _function(first)(control=QUIET)
     while True:
         try:
             request = connection.recv()
@@ -116,9 +120,14 @@ def _answer(connection: Connection, request: Request) -> None:
 
 
 def _run(connection: Connection, request: Request) -> Any:
-    module, _, function = request.target.partition(":")
     control = _Remote(connection, request.number).control
-    return getattr(import_module(module), function)(*request.args, control=control, **request.kwargs)
+    return _function(request.target)(*request.args, control=control, **request.kwargs)
+
+
+def _function(target: str) -> Callable[..., Any]:
+    module, _, function = target.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
 
 
 def _unexpected(target: str, error: Exception) -> WorkerError:

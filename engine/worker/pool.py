@@ -49,6 +49,15 @@ class Pool:
             except OSError:
                 self._drop(process)
 
+    def prepare(self, target: str) -> None:
+        """Start a worker that runs ``module:function`` before it serves its first call: an import, or a rehearsal.
+
+        Returns at once; a call that comes meanwhile waits for it rather than for another worker to start.
+        """
+        process = self._spawn({}, target)
+        with self._lock:
+            self._idle.append(process)
+
     def call(
         self,
         target: str,
@@ -98,8 +107,8 @@ class Pool:
         self._drop(process)
         return None
 
-    def _spawn(self, environment: Mapping[str, str]) -> Process:
-        process = Process(environment)
+    def _spawn(self, environment: Mapping[str, str], first: str = "") -> Process:
+        process = Process(environment, first)
         with self._lock:
             self._all = {p for p in self._all if p.is_alive()} | {process}
         return process
@@ -126,6 +135,7 @@ class Pool:
 _POOL = Pool()
 start = _POOL.start
 call = _POOL.call
+prepare = _POOL.prepare
 close = _POOL.close
 
 # Not atexit: a worker that has workers of its own ends without running atexit's functions, and multiprocessing would

@@ -47,6 +47,18 @@ def test_a_call_goes_to_the_worker_that_knows_what_it_is_near() -> None:
         pool.close()
 
 
+def test_a_prepared_worker_serves_the_next_call_after_what_it_was_prepared_with() -> None:
+    pool = Pool()
+    try:
+        for first in (f"{JOBS}:process_id", "tests.nowhere:nothing"):
+            pool.prepare(first)
+            (process,) = pool._idle
+            assert pool.call(f"{JOBS}:process_id") == process.pid
+            pool.close()
+    finally:
+        pool.close()
+
+
 def test_calls_at_the_same_time_run_in_different_processes(pool: Pool) -> None:
     slow = pool.start(f"{JOBS}:count_slowly", 0.2)
     assert pool.call(f"{JOBS}:add", 1, 1) == 2
