@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, QRectF, Qt, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QLineEdit, QTabBar
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
@@ -52,28 +52,6 @@ class Hands:
         begun = time.thread_time()
         QTest.keyClick(QApplication.focusWidget() or self.view, key, modifier)
         self.longest = max(self.longest, time.thread_time() - begun)
-
-    def answer(self, key: Qt.Key, path: Path) -> None:
-        """Press Ctrl and a key that asks for a file, and type its path into the dialog.
-
-        The dialog is Qt's own, with an event loop of its own: how long that is busy says nothing about the window.
-        """
-
-        def type_it() -> None:
-            dialog = QApplication.activeModalWidget()
-            line = dialog.findChild(QLineEdit, "fileNameEdit") if isinstance(dialog, QFileDialog) else None
-            if line is not None:
-                line.selectAll()
-                QTest.keyClicks(line, str(path))
-                QTest.keyClick(line, Qt.Key.Key_Return)
-            # It looks at folders beside its event loop, and takes no answer while it does.
-            if line is None or line.isVisible():
-                QTimer.singleShot(50, type_it)
-
-        QTimer.singleShot(0, type_it)
-        QTest.keyClick(QApplication.focusWidget() or self.view, key, Qt.KeyboardModifier.ControlModifier)
-        self.explorer.window.activateWindow()  # as a window manager does when a dialog closes
-        self.wait(self.explorer.window.isActiveWindow)
 
     def tab(self, title: str) -> None:
         """Click the tab of a pane."""
@@ -122,7 +100,6 @@ class Hands:
 
 @pytest.fixture
 def hands(qtbot: QtBot, tmp_path: Path) -> Iterator[Hands]:
-    QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
     explorer = Explorer(Settings(tmp_path / "window.ini"))
     explorer.show()
     explorer.window.resize(1440, 900)
@@ -138,7 +115,8 @@ def test_a_whole_sitting(hands: Hands, tmp_path: Path, monkeypatch: pytest.Monke
     explorer, view, control = hands.explorer, hands.view, Qt.KeyboardModifier.ControlModifier
     store, line = explorer.store, explorer.window.plan_line
 
-    hands.answer(Qt.Key.Key_O, SAMPLE)
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(SAMPLE)], ""))
+    hands.key(Qt.Key.Key_O, control)
     hands.settle()
     assert [entry.error for entry in store.state.entries] == ["", "", ""]
     hands.longest = 0.0  # fonts and icons are loaded once
@@ -202,7 +180,8 @@ def test_a_whole_sitting(hands: Hands, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(session), ""))
     hands.key(Qt.Key.Key_S, control)
     saved = store.state
-    hands.answer(Qt.Key.Key_O, session)
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(session)], ""))
+    hands.key(Qt.Key.Key_O, control)
     hands.settle()
     reopened = store.state
     assert [(e.key, e.plan) for e in reopened.entries] == [(e.key, e.plan) for e in saved.entries]
