@@ -73,6 +73,7 @@ class CompilerPage(QWidget):
         line.addStretch(1)
         self.message = Message(host)
         self.table = plain_table(_COLUMNS, _TIPS, "compiled variants")
+        self.table.horizontalHeader().setStretchLastSection(False)  # Qt's signature
         for signal in (self.table.cellClicked, self.table.cellActivated):
             signal.connect(lambda row, _: self._pick(row))
         self.origin = QLabel()
