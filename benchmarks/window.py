@@ -60,8 +60,8 @@ def main(paths: Sequence[str]) -> None:
         heads = "".join(f"{head:>10}" for head in ("first", "window", "workers", "all", "budget", "block", "cpu"))
         print(f"\n{'file':<40}{heads}   (s)")
     for path in paths:
-        worker.close()
         for warm in (False, True):
+            worker.close()  # what a worker has kept of a module would be found again
             _measure_file(application, path, warm=warm)
 
 
