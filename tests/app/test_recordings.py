@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
-from app.settings import Settings
 from engine.control import QUIET
 from engine.cost.costs import Origin
 from engine.export.xplane import xplane_bytes
@@ -28,18 +25,6 @@ from views.runs.runner import Stage, Task, Wish
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_forward_4_f32.hlo"
 LONG = 60_000
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    made = Explorer(Settings(tmp_path / "window.ini"))
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def wait(qtbot: QtBot, explorer: Explorer) -> None:
