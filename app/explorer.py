@@ -91,9 +91,9 @@ class Explorer(QObject):
         self.recovery: Recovery = Recovery(self.store, settings.folder, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
-        self._measured_watchers: list[Callable[[], None]] = []
+        self._predicted_watchers: list[Callable[[], None]] = []
         self.job_list.changed.connect(lambda: _tell(self._watchers))
-        self.trials.changed.connect(lambda: _tell(self._measured_watchers))
+        self.trials.changed.connect(lambda: _tell(self._predicted_watchers))
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         QApplication.setPalette(palette_of(self._theme))
         self.window: MainWindow = MainWindow(self)
@@ -167,16 +167,16 @@ class Explorer(QObject):
     def drop(self, paths: Sequence[str]) -> None:
         self.opening.drop(paths)
 
-    def measured(self, asked: Asked) -> Metrics | str | None:
+    def predicted(self, asked: Asked) -> Metrics | str | None:
         variant = self.evaluations.known(asked)
         return variant.metrics if variant is not None else self.trials.known(asked)
 
-    def measure(self, title: str, asked: Sequence[Asked]) -> None:
+    def predict(self, title: str, asked: Sequence[Asked]) -> None:
         for one in asked:
             variant = self.evaluations.known(one)
             if variant is not None:
                 self.trials.learn(one, variant.metrics)
-        self.trials.measure(title, asked)
+        self.trials.predict(title, asked)
 
     def evaluated(self, asked: Asked) -> Variant | None:
         return self.evaluations.known(asked)
@@ -239,8 +239,8 @@ class Explorer(QObject):
             near=_GRAPH,
         )
 
-    def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
-        return _subscribe(self._measured_watchers, listener)
+    def watch_predicted(self, listener: Callable[[], None]) -> Callable[[], None]:
+        return _subscribe(self._predicted_watchers, listener)
 
     # Files
 

@@ -67,7 +67,8 @@ class Exports(QObject):
 
     def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
         """See `views.export.port.Exporter`."""
-        connection = self.changed.connect(listener)
+        # Qt ends connections to methods of a pane that is gone by itself; ending them again would warn.
+        connection = self.changed.connect(lambda: listener())
 
         def stop() -> None:
             self.changed.disconnect(connection)

@@ -1,4 +1,4 @@
-"""Plans that are only measured: sweeps of the budget, and every combination that "try all" stands for."""
+"""Plans that are only predicted: sweeps of the budget, and every combination that "try all" stands for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.session.session import Asked
 from engine.timeline.timeline import Metrics
 
 BATCH = 2
-"""Plans measured by one job: few, so that results come as they are found and cancelling loses little."""
+"""Plans predicted by one job: few, so that results come as they are found and cancelling loses little."""
 
 
 class Trials(QObject):
@@ -50,8 +50,8 @@ class Trials(QObject):
             self._known[asked] = metrics
             self.changed.emit()
 
-    def measure(self, title: str, asked: Sequence[Asked]) -> None:
-        """Measure plans; those of an earlier call with the same title that still wait are dropped."""
+    def predict(self, title: str, asked: Sequence[Asked]) -> None:
+        """Predict plans; those of an earlier call with the same title that still wait are dropped."""
         waiting = [item for item in self._waiting if item[0] != title]
         new = [(title, one) for one in dict.fromkeys(asked) if one not in self._known and one.module in self._modules]
         self._waiting = new + waiting
@@ -71,7 +71,7 @@ class Trials(QObject):
         module = self._modules[self._measuring]
         self._job = self._jobs.start(
             f"{title}{left}",
-            "app.work:measure",
+            "app.work:predict",
             module,
             batch,
             done=self._arrival(batch),

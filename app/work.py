@@ -66,7 +66,7 @@ def unfold(
     return replace(variant, timeline=shown.timeline)
 
 
-def measure(module: Module, asked: tuple[Asked, ...], *, control: Control) -> tuple[Metrics | str, ...]:
+def predict(module: Module, asked: tuple[Asked, ...], *, control: Control) -> tuple[Metrics | str, ...]:
     """Figures of several plans of one module, in their order; where a plan has none, the reason in its place."""
     found: list[Metrics | str] = []
     for number, (_, spec, plan) in enumerate(asked):

@@ -91,12 +91,12 @@ class Host(Protocol):
         """Take files that were dropped on the window."""
         ...
 
-    def measured(self, asked: Asked) -> Metrics | str | None:
+    def predicted(self, asked: Asked) -> Metrics | str | None:
         """What a plan on a machine comes to: its figures, why it has none, or None while that is not known."""
         ...
 
-    def measure(self, title: str, asked: Sequence[Asked]) -> None:
-        """Have plans measured by jobs, in this order; what is known already is not computed again."""
+    def predict(self, title: str, asked: Sequence[Asked]) -> None:
+        """Have plans predicted by jobs, in this order; what is known already is not computed again."""
         ...
 
     def evaluated(self, asked: Asked) -> Variant | None:
@@ -128,8 +128,8 @@ class Host(Protocol):
         """Have a graph laid out by a job, as `outline` otherwise."""
         ...
 
-    def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` whenever `measured` would answer something else. Returns what ends that."""
+    def watch_predicted(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` whenever `predicted` would answer something else. Returns what ends that."""
         ...
 
 

@@ -31,7 +31,7 @@ class FakeHost:
         self.listeners: list[Callable[[], None]] = []
         self.known: dict[Asked, Metrics | str] = {}
         self.wanted: list[Asked] = []
-        self.measured_listeners: list[Callable[[], None]] = []
+        self.predicted_listeners: list[Callable[[], None]] = []
         self.variants: dict[Asked, Variant] = {}
         self.evaluating: list[Asked] = []
         self.holding = False
@@ -70,15 +70,15 @@ class FakeHost:
     def drop(self, paths: Sequence[str]) -> None:
         self.opened.extend(paths)
 
-    def measured(self, asked: Asked) -> Metrics | str | None:
+    def predicted(self, asked: Asked) -> Metrics | str | None:
         return self.known.get(asked)
 
-    def measure(self, title: str, asked: Sequence[Asked]) -> None:
+    def predict(self, title: str, asked: Sequence[Asked]) -> None:
         self.wanted.extend(asked)
 
     def learn(self, asked: Asked, answer: Metrics | str) -> None:
         self.known[asked] = answer
-        for listener in tuple(self.measured_listeners):
+        for listener in tuple(self.predicted_listeners):
             listener()
 
     def evaluated(self, asked: Asked) -> Variant | None:
@@ -106,9 +106,9 @@ class FakeHost:
         arrived(arrange(skeleton))
         return 8
 
-    def watch_measured(self, listener: Callable[[], None]) -> Callable[[], None]:
-        self.measured_listeners.append(listener)
-        return lambda: self.measured_listeners.remove(listener) if listener in self.measured_listeners else None
+    def watch_predicted(self, listener: Callable[[], None]) -> Callable[[], None]:
+        self.predicted_listeners.append(listener)
+        return lambda: self.predicted_listeners.remove(listener) if listener in self.predicted_listeners else None
 
 
 def host_of(*variants: Variant, active: int = -1, theme: Theme = LIGHT) -> FakeHost:

@@ -35,8 +35,8 @@ class BudgetPane(QWidget):
         self.chart.clicked.connect(self._take)
         self.text = QLabel()
         self.text.setMargin(2 * GRID)
-        self.again = QPushButton("Measure all budgets")
-        self.again.clicked.connect(self._measure)
+        self.again = QPushButton("Predict all budgets")
+        self.again.clicked.connect(self._predict)
         line = QHBoxLayout()
         line.addWidget(self.text, 1)
         line.addWidget(self.again)
@@ -45,13 +45,13 @@ class BudgetPane(QWidget):
         layout.addLayout(line)
         layout.addWidget(self.chart, 1)
         follow(self, host.store, self._session_changed)
-        stop = host.watch_measured(self._draw)
+        stop = host.watch_predicted(self._draw)
         self.destroyed.connect(lambda *_: stop())
         self._draw()
 
     def came_into_view(self) -> None:
         """Do what was put off while nobody looked."""
-        self._measure()
+        self._predict()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if not changed & {"entries", "active", "modules"}:
@@ -59,15 +59,15 @@ class BudgetPane(QWidget):
         entry = session.active_entry
         # A slider that moves changes only the budget: the sweep stays what it is.
         if entry is not None and entry.variant is not None and in_view(self) and _without_budget(entry) != self._wanted:
-            self._measure()
+            self._predict()
         self._draw()
 
-    def _measure(self) -> None:
+    def _predict(self) -> None:
         entry = self._host.store.state.active_entry
         if entry is None or entry.variant is None:
             return
         self._wanted = _without_budget(entry)
-        self._host.measure("predicting budgets", [entry.asking(plan) for plan in plans_over(entry)])
+        self._host.predict("predicting budgets", [entry.asking(plan) for plan in plans_over(entry)])
 
     def _draw(self) -> None:
         entry = self._host.store.state.active_entry
@@ -90,7 +90,7 @@ class BudgetPane(QWidget):
 
     def _found(self, entry: Entry) -> list[tuple[int, Metrics]]:
         pairs = zip(BUDGETS, plans_over(entry), strict=True)
-        answers = ((budget, self._host.measured(entry.asking(plan))) for budget, plan in pairs)
+        answers = ((budget, self._host.predicted(entry.asking(plan))) for budget, plan in pairs)
         return [(budget, answer) for budget, answer in answers if isinstance(answer, Metrics)]
 
     def _said(self, entry: Entry | None, found: Sequence[tuple[int, Metrics]], knee: int | None) -> str:

@@ -125,7 +125,7 @@ class ComparePane(QWidget):
         layout.addLayout(line)
         layout.addWidget(split, 1)
         follow(self, host.store, self._session_changed)
-        stop = host.watch_measured(self.refresh)
+        stop = host.watch_predicted(self.refresh)
         self.destroyed.connect(lambda *_: stop())
         self.refresh()
 
@@ -134,7 +134,7 @@ class ComparePane(QWidget):
         entry = self._host.store.state.active_entry
         if entry is not None:
             self._tried, self._tried_of = all_plans(entry.plan, entry.budget), entry.module
-            self._host.measure("trying all", [entry.asking(plan) for plan in self._tried])
+            self._host.predict("trying all", [entry.asking(plan) for plan in self._tried])
             self.refresh()
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
@@ -173,7 +173,7 @@ class ComparePane(QWidget):
         there = {e.plan for e in session.entries if entry is not None and e.module == entry.module}
         tried = []
         for plan in self._tried_with(entry):
-            answer = self._host.measured(entry.asking(plan)) if entry is not None else None
+            answer = self._host.predicted(entry.asking(plan)) if entry is not None else None
             if isinstance(answer, Metrics) and plan not in there:
                 module = _module(session, entry) if entry is not None else ""
                 tried.append(Line("", "tried", plan, answer, SOURCES[Origin.MODEL], module))

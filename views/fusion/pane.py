@@ -59,7 +59,7 @@ MOST = 300
 
 
 class FusionPane(QWidget):
-    """Alternatives are measured when a fusion is picked; taking one is one undoable step."""
+    """Alternatives are predicted when a fusion is picked; taking one is one undoable step."""
 
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -127,7 +127,7 @@ class FusionPane(QWidget):
         layout.addWidget(split, 1)
         self._split = split
         follow(self, host.store, self._session_changed)
-        stop = host.watch_measured(self._show_choices)
+        stop = host.watch_predicted(self._show_choices)
         self.destroyed.connect(lambda *_: stop())
         self.refresh()
 
@@ -227,7 +227,7 @@ class FusionPane(QWidget):
             return
         if in_view(self):
             asked = [entry.asking(taken(entry.plan, choice)) for choice in row.fusion.alternatives]
-            self._host.measure("trying another fusion", asked)
+            self._host.predict("trying another fusion", asked)
             if row.fusion.instruction not in session.selection.instructions and self.table.hasFocus():
                 ids = (row.fusion.instruction,)
                 self._host.store.become("Select", edits.selected(session, entry.key, ids))
@@ -244,7 +244,7 @@ class FusionPane(QWidget):
         if row is None or entry is None or entry.variant is None:
             return
         for number, choice in enumerate(row.fusion.alternatives):
-            answer = self._host.measured(entry.asking(taken(entry.plan, choice)))
+            answer = self._host.predicted(entry.asking(taken(entry.plan, choice)))
             gain = gain_of(answer, entry.variant.metrics)
             for column, widget in enumerate((self._previewer(choice), self._gain(answer, gain, entry.variant.metrics))):
                 widget.setToolTip(f"{choice.what}: {gain.in_words}")
@@ -267,8 +267,8 @@ class FusionPane(QWidget):
         return button
 
     def _preview_best(self, row: FusionRow, entry: Entry) -> None:
-        """As soon as every alternative is measured."""
-        answers = [(self._host.measured(entry.asking(taken(entry.plan, c))), c) for c in row.fusion.alternatives]
+        """As soon as every alternative is predicted."""
+        answers = [(self._host.predicted(entry.asking(taken(entry.plan, c))), c) for c in row.fusion.alternatives]
         if any(answer is None for answer, _ in answers):
             return
         found = [(answer.makespan, n) for n, (answer, _) in enumerate(answers) if isinstance(answer, Metrics)]
