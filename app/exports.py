@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -68,7 +68,7 @@ class Exports(QObject):
     def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
         """See `views.export.port.Exporter`."""
         # Qt ends connections to methods of a pane that is gone by itself; ending them again would warn.
-        connection = self.changed.connect(lambda: listener())
+        connection = self.changed.connect(partial(listener))
 
         def stop() -> None:
             self.changed.disconnect(connection)
