@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -18,15 +19,14 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 
 from engine.control import Control
-from engine.errors import LapstrakeError, UnsupportedError, WorkerError
+from engine.errors import UnsupportedError, WorkerError
 from engine.execute.compiling import Compiled, Unpartitioned
-from engine.execute.legalize import list_groups
 from engine.execute.pinning import Pin
+from engine.execute.portable import context, portable, refused_alias
 from engine.execute.stopping import Stop
 from engine.execute.targets import Target
 from engine.execute.transforms import Stage, register
 from engine.hlo import xla
-from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Module
 
 _PARTITIONERS = {"tpu": "tpu-spmd-partitioning", "cuda": "spmd-partitioning,sharding-propagation"}
@@ -51,40 +51,67 @@ def compile_in_worker(
     placed = devices if placement is None else [devices[chip] for chip in placement]
     if orders:
         _register_pin(target.platform)
-    _pin.ask(orders)
     _stop.wanted = scheduled_only and _can_stop(target.platform)
+    apart: set[int] = set()
+    while True:
+        _pin.ask(orders)
+        try:
+            made = _attempt(program, target, placed, options, apart)
+            break
+        except _RefusedAlias as refused:
+            if refused.parameter in apart:
+                raise WorkerError(str(refused)) from None
+            apart.add(refused.parameter)
+    if _pin.refused is not None:
+        raise _pin.refused
+    if orders and not _pin.pinned:
+        raise UnsupportedError(f"the compiler for {target} did not ask for the order of {program.name}")
+    return replace(made, pinned=tuple(_pin.pinned))
+
+
+class _RefusedAlias(WorkerError):
+    """The compiler cannot write a result over this parameter."""
+
+    def __init__(self, message: str, parameter: int) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+def _attempt(
+    program: Module | Unpartitioned,
+    target: Target,
+    devices: Sequence[Any],
+    options: Mapping[str, bool | int | str],
+    apart: Collection[int],
+) -> Compiled:
+    code, notes = portable(program, apart) if isinstance(program, Module) else (program.code, ())
     with TemporaryDirectory(prefix="lapstrake-compiler-") as folder:
         asked = {**options, "xla_dump_to": folder, "xla_dump_latency_hiding_schedule": True}
         begun = time.perf_counter()
         text = ""
         try:
-            executable = _compile(program, target, placed, asked)
+            executable = _compile(program, code, target, devices, asked)
             text = xla.compiled_text(executable.hlo_modules()[0])
-        except LapstrakeError:
-            raise
         except (RuntimeError, ValueError, ir.MLIRError) as error:
             if Stop.SAID not in str(error):
-                raise WorkerError(f"the compiler for {target} refuses {program.name}: {_said(error)}") from None
+                said = f"the compiler for {target} refuses {program.name}: {_said(error)}"
+                parameter = refused_alias(str(error))
+                raise (WorkerError(said) if parameter is None else _RefusedAlias(said, parameter)) from None
         seconds = time.perf_counter() - begun
         schedules = sorted(Path(folder).glob("*schedule.txt"))
         schedule = schedules[0].read_text(errors="replace") if schedules else ""
-    if _pin.refused is not None:
-        raise _pin.refused
-    if orders and not _pin.pinned:
-        raise UnsupportedError(f"the compiler for {target} did not ask for the order of {program.name}")
-    return Compiled(target, text, schedule, seconds, _versions(target.platform), dict(options), tuple(_pin.pinned))
+    return Compiled(target, text, schedule, seconds, _versions(target.platform), dict(options), notes=notes)
 
 
-def _compile(program: Module | Unpartitioned, target: Target, devices: Sequence[Any], asked: Mapping[str, Any]) -> Any:
+def _compile(
+    program: Module | Unpartitioned, code: bytes, target: Target, devices: Sequence[Any], asked: Mapping[str, Any]
+) -> Any:
     options = _jax.CompileOptions()
     options.num_replicas, options.num_partitions = 1, len(devices)
     if isinstance(program, Module):
         options.num_replicas, options.num_partitions = program.header.replica_count, program.header.num_partitions
         disabled = [str(asked.get("xla_disable_hlo_passes", "")), _PARTITIONERS[target.platform]]
         asked = {**asked, "xla_disable_hlo_passes": ",".join(filter(None, disabled))}
-        code = _stablehlo(program)
-    else:
-        code = program.code
     options.env_option_overrides = list(asked.items())
     build = options.executable_build_options
     build.num_replicas, build.num_partitions = options.num_replicas, options.num_partitions
@@ -92,31 +119,8 @@ def _compile(program: Module | Unpartitioned, target: Target, devices: Sequence[
     build.use_shardy_partitioner = isinstance(program, Unpartitioned)
     ids = np.array([device.id for device in devices]).reshape(options.num_replicas, options.num_partitions)
     build.device_assignment = _jax.DeviceAssignment.create(ids)
-    with _context():
+    with context():
         return devices[0].client.compile(ir.Module.parse(code), _jax.DeviceList(tuple(devices)), options)
-
-
-def _stablehlo(module: Module) -> bytes:
-    """In the form that plugins take.
-
-    Groups are listed: jaxlib 0.10.2 reads mesh-form groups back as others when there are two meshes. StableHLO has no
-    copies, which plugins refuse; a reshape to the same shape is one in all but name, and compilers make their own.
-    """
-    proto = HloModuleProto()
-    proto.CopyFrom(module.proto)
-    for computation in proto.computations:
-        for instruction in computation.instructions:
-            list_groups(instruction)
-            if instruction.opcode == "copy":
-                instruction.opcode = "reshape"
-    try:
-        return xla.to_stablehlo(proto.SerializeToString())
-    except xla.XlaError as error:
-        raise WorkerError(f"XLA cannot convert {module.name}: {_first_line(error)}") from None
-
-
-def _context() -> Any:
-    return import_module("jax._src.interpreters.mlir").make_ir_context()
 
 
 @cache

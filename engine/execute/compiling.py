@@ -82,6 +82,8 @@ class Compiled:
     options: Options = field(default_factory=dict)
     pinned: tuple[str, ...] = ()
     """Computations whose order was forced."""
+    notes: tuple[str, ...] = ()
+    """What of the module the compiler was not told, in sentences."""
 
     def predicted(self) -> ScheduledModule:
         """The schedule, read. Raises Unpredicted where there is none."""

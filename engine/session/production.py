@@ -158,6 +158,7 @@ class Production:
         """A compiler's result as a variant."""
         predicted = made.predicted()
         variant = predicted_variant(predicted, self.spec, name)
+        variant = replace(variant, notes=(*made.notes, *variant.notes))
         program = variant.program
         if self.target.platform == "cuda":
             entry = predicted.schedule.computations[-1]
