@@ -16,7 +16,7 @@ from engine.export.writing import write_atomically
 from engine.ir.module import Module
 from engine.session.choices import Choices
 from engine.session.evaluation import Evaluator
-from engine.session.judging import Judgement, judge
+from engine.session.judging import Judgement, judge, judge_loaded, tune_by_compiler
 from engine.session.plan import MachineSpec, Plan, plain_plan
 from engine.session.production import Production
 from engine.session.tuning import Trial, Tuning, tune, tune_order
@@ -41,6 +41,8 @@ class Found:
     """None where nothing was faster than the module as loaded."""
     finished: bool
     dimensions: tuple[str, ...]
+    judgement: Judgement | None = None
+    """Of the compiler by whose cycles was searched; the trials have its costs then, not the model's."""
 
 
 def write_variant(
@@ -82,19 +84,47 @@ def search(
     return Found(best, found.finished, found.dimensions)
 
 
+def search_compiler(
+    module: Module,
+    spec: MachineSpec,
+    target: str,
+    memory_cap: int | None,
+    seconds: float | None,
+    *,
+    control: Control,
+) -> Found:
+    """Search by a compiler's cycles; tells of a Begun where it predicts the module as loaded, then of each Trial, all
+    by its costs."""
+    limited = control.within(seconds)
+    production = _production(module, spec, target)
+    loaded = judge_loaded(production, limited.part(0.0, 0.05))
+    if loaded.base.cycles is not None:
+        control.tell(Begun(loaded.base.makespan, f"the compiler for {target}"))
+    evaluator = evaluator_of(module, spec)
+    found, judgement = tune_by_compiler(
+        production, evaluator, loaded, memory_cap=memory_cap, control=limited.part(0.05, 1.0)
+    )
+    best = None if found.best is found.base else found.best.plan
+    return Found(best, found.finished, found.dimensions, judgement)
+
+
 def ask_compiler(
     module: Module, spec: MachineSpec, trials: tuple[Trial, ...], target: str, *, control: Control
 ) -> tuple[Plan | None, Judgement]:
     """The plan that a target's compiler finds fastest, None for the module as loaded; and what it says of each."""
+    evaluator = evaluator_of(module, spec)
+    found = _tuning(evaluator, trials, None)
+    judged, judgement = judge(_production(module, spec, target), evaluator, found, control=control)
+    return (None if judged.best is found.base else judged.best.plan), judgement
+
+
+def _production(module: Module, spec: MachineSpec, target: str) -> Production:
     known = Target.parse(target)
     if known.known.chip != spec.chip:
         raise UsageError(
             f"the plans are for {spec.chip}, {target} has {known.known.chip}: choose that chip in the plan line"
         )
-    evaluator = evaluator_of(module, spec)
-    found = _tuning(evaluator, trials, None)
-    judged, judgement = judge(Production(module, known, spec.mesh), evaluator, found, control=control)
-    return (None if judged.best is found.base else judged.best.plan), judgement
+    return Production(module, known, spec.mesh)
 
 
 def write_bundle_of(
@@ -109,7 +139,7 @@ def write_bundle_of(
     *,
     control: Control,
 ) -> Bundled:
-    """Verify and bundle a plan; `trials` and `found` are the search that led to it, if one did."""
+    """Verify and bundle a plan; `trials`, by the model, and `found` are the search that led to it, if one did."""
     evaluator = evaluator_of(module, spec)
     control.step(0.0, "planning")
     tuning = _tuning(evaluator, trials, found, plan)

@@ -22,7 +22,7 @@ from engine.export.contents import FORMATS
 from engine.export.tuned import Bundled
 from engine.ir.module import Module
 from engine.quantities import bytes_text, gain_text, time_text
-from engine.session.judging import Judgement
+from engine.session.judging import Judgement, searches_itself
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry, Session
 from engine.session.store import Store
@@ -58,6 +58,8 @@ class Exports(QObject):
         self._module: Module | None = None
         self._spec = MachineSpec()
         self._found: Found | None = None
+        self._by_cycles = False
+        """Whether the trials have a compiler's costs, which a bundle does not mix with the model's."""
         self._dirty = False
         self._knowing: tuple[Module | None, Known] = (None, Known())
         self.progress: Progress = Progress()
@@ -141,11 +143,29 @@ class Exports(QObject):
 
         def done(found: Found) -> None:
             self._found = found
-            if wish.target:
+            if wish.target and found.judgement is None:
                 self._ask(wish)
             else:
-                self._settle(wish, found.best)
+                self._settle(wish, found.best, found.judgement)
 
+        failed = self._failed("Change what is searched, the memory cap or the machine, and tune again.")
+        self._by_cycles = bool(wish.target) and not self.known.order_only
+        self._by_cycles = self._by_cycles and searches_itself(Target.parse(wish.target), wish.dimensions)
+        if self._by_cycles:
+            self._job = self._jobs.start(
+                f"searching by the cycles of the compiler for {wish.target}",
+                "app.exporting:search_compiler",
+                self._module,
+                entry.machine,
+                wish.target,
+                wish.memory_cap,
+                wish.seconds,
+                done=done,
+                failed=failed,
+                heard=self._heard,
+            )
+            self.changed.emit()
+            return
         self._job = self._jobs.start(
             "searching for the best plan",
             "app.exporting:search",
@@ -157,7 +177,7 @@ class Exports(QObject):
             wish.seconds,
             self.known.order_only,
             done=done,
-            failed=self._failed("Change what is searched, the memory cap or the machine, and tune again."),
+            failed=failed,
             heard=self._heard,
         )
         self.changed.emit()
@@ -224,7 +244,7 @@ class Exports(QObject):
             self._module,
             self._spec,
             plan,
-            self.progress.trials,
+            () if self._by_cycles else self.progress.trials,
             self._found,
             wish.path,
             wish.check,

@@ -142,7 +142,9 @@ def show_rulings(judgement: Judgement) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
     base = judgement.base.cycles
-    for ruling in judgement.rulings:
+    own = [ruling for ruling in judgement.rulings if ruling.plan is None]
+    plans = [ruling for ruling in judgement.rulings if ruling.plan is not None]
+    for ruling in (*own, *plans[:_MOST_TRIALS]):
         if ruling.cycles is None:
             table.add_row(ruling.name, "", "", "", ruling.why_not)
             continue

@@ -16,7 +16,7 @@ from engine.export.tuned import Bundled, write_tuned
 from engine.quantities import gain_text, time_text
 from engine.session.choices import DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
-from engine.session.judging import Judgement, judge
+from engine.session.judging import Judgement, judge, judge_loaded, searches_itself, tune_by_compiler
 from engine.session.production import Production
 from engine.session.tuning import Trial, Tuning, tune, tune_order, without_decomposition
 from engine.session.variant import costs_in_words
@@ -44,8 +44,13 @@ def run(arguments: Namespace) -> int:
             production = Production(module, target, arguments.mesh)
             evaluator = Evaluator(module, production.spec, evaluator.imports)
         with progress(arguments) as limited:
-            found = _search(evaluator, arguments, limited)
-        if production is not None:
+            if production is not None and _by_cycles(production, arguments):
+                loaded = judge_loaded(production, limited.part(0.05, 0.1))
+                cap, searching = loading.memory_cap(arguments), limited.part(0.1, 0.7)
+                found, judgement = tune_by_compiler(production, evaluator, loaded, memory_cap=cap, control=searching)
+            else:
+                found = _search(evaluator, arguments, limited)
+        if production is not None and judgement is None:
             found, judgement = judge(production, evaluator, found, control=control.part(0.4, 0.7))
         made = write_tuned(
             evaluator,
@@ -67,6 +72,14 @@ def run(arguments: Namespace) -> int:
     return BAD_ANSWER if arguments.require_gain and found.best is found.base else DONE
 
 
+def _by_cycles(production: Production, arguments: Namespace) -> bool:
+    """Whether the compiler judges every plan, not the model's best alone."""
+    named = loading.plan(arguments) is not None
+    if arguments.order_only or (named and not arguments.search):
+        return False
+    return searches_itself(production.target, parse_dimensions(arguments.search) if arguments.search else DIMENSIONS)
+
+
 def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tuning:
     plan, cap = loading.plan(arguments), loading.memory_cap(arguments)
     if arguments.order_only:
@@ -83,10 +96,12 @@ def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tun
 def _show(arguments: Namespace, found: Tuning, judgement: Judgement | None, made: Bundled) -> None:
     for text in found.best.notes:
         note(arguments, f"note: {text}")
-    possible = [t for t in found.trials if t.makespan is not None]
+    by_cycles = [] if judgement is None else [r for r in judgement.rulings if r.plan is not None]
+    alike = found.trials if len(found.trials) >= len(by_cycles) else by_cycles
+    possible = [t for t in alike if t.makespan]
     stopped = "" if found.finished else ", stopped at the time limit"
     searched = f" over {', '.join(found.dimensions)}" if found.dimensions else ""
-    print(f"{len(found.trials)} plans tried{searched}, {len(found.trials) - len(possible)} not possible{stopped}")
+    print(f"{len(alike)} plans tried{searched}, {len(alike) - len(possible)} not possible{stopped}")
     tables.show_trials(found)
     tables.show_variants([found.base] if found.best is found.base else [found.base, found.best])
     before, after = found.base.metrics.makespan, found.best.metrics.makespan
@@ -100,6 +115,12 @@ def _show(arguments: Namespace, found: Tuning, judgement: Judgement | None, made
         print(f"best: {plan.passes} | {plan.scheduler} | {found.best.schedule.budget}")
         whose = costs_in_words([found.base, found.best])
         print(f"{time_text(before)} → {time_text(after)} ({gain_text(before, after)}), predicted by {whose}")
+        if judgement is not None and judgement.base.cycles and judgement.best.cycles:
+            fewer = gain_text(judgement.base.cycles, judgement.best.cycles)
+            print(
+                f"{judgement.base.cycles:,} → {judgement.best.cycles:,} cycles ({fewer}), predicted by the compiler "
+                f"for {judgement.target}"
+            )
         whole = without_decomposition(found.trials)
         if whole is not None and plan.passes != whole.plan.passes:
             alone = whole.makespan or 0

@@ -1,9 +1,9 @@
-"""Plans judged by the target's own compiler: of those that the model finds best, the one that it finds fastest."""
+"""Plans judged by the target's own compiler: those that the model finds best, or all of a search by its cycles."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -11,13 +11,15 @@ from typing import Any
 from engine.control import QUIET, Control
 from engine.errors import UnsupportedError, WorkerError
 from engine.execute.compiling import ASYNCHRONOUS_GATHERS, DECOMPOSED_LATE, NO_OPTIONS, Options, Unpredicted
-from engine.execute.targets import check_installed
+from engine.execute.targets import Target, check_installed
 from engine.hlo.xla import XlaError
 from engine.ir.module import Module
 from engine.quantities import microseconds
+from engine.session.choices import DIMENSIONS
 from engine.session.evaluation import Evaluator
-from engine.session.plan import Plan
+from engine.session.plan import Plan, plain_plan
 from engine.session.production import OURS, Production
+from engine.session.production_tuning import tune_production
 from engine.session.tuning import Trial, Tuning
 
 MOST = 4
@@ -32,6 +34,10 @@ OWN: Mapping[str, tuple[tuple[str, Options], ...]] = MappingProxyType(
     }
 )
 """What a compiler is asked to make of the module as loaded, by platform."""
+
+
+_Asked = tuple[str, Plan | None, Module, Options]
+"""A name in words, the plan, what its passes made, and the compiler's options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +104,69 @@ def judge(
     the model finds best. Raises UnsupportedError where the compiler is not installed.
     """
     check_installed(production.target)
-    asked: list[tuple[str, Plan | None, Module, Options]] = [
-        (name, None, production.module, options) for name, options in OWN[production.target.platform]
-    ]
     ours = OURS[production.target.platform]
     known = contenders(production, found.trials, most, control.part(0.0, 0.1))
-    asked += [(plan.passes, plan, module, ours) for plan, module in known]
+    asked = [*_own(production), *((plan.passes, plan, module, ours) for plan, module in known)]
+    judgement = _ask(production, asked, control.part(0.1, 1.0))
+    chosen = judgement.best.plan
+    best = found.base if chosen is None else evaluator.evaluate(chosen)
+    return replace(found, best=best), judgement
+
+
+def searches_itself(target: Target, dimensions: Collection[str] = DIMENSIONS) -> bool:
+    """Whether plans for `target` are searched by its compiler's cycles: that search has dimensions of its own, and a
+    schedule to read them from."""
+    return target.platform == "tpu" and frozenset(dimensions) == frozenset(DIMENSIONS)
+
+
+def judge_loaded(production: Production, control: Control = QUIET) -> Judgement:
+    """What the compiler makes of the module as loaded. Raises UnsupportedError where it is not installed."""
+    check_installed(production.target)
+    return _ask(production, _own(production), control)
+
+
+def tune_by_compiler(
+    production: Production,
+    evaluator: Evaluator,
+    loaded: Judgement,
+    *,
+    memory_cap: int | None = None,
+    control: Control = QUIET,
+) -> tuple[Tuning, Judgement]:
+    """The plan of `tune_production`, and what the compiler says of all that was tried, beside what it says of the
+    module as `loaded`; the fastest first.
+
+    The variants are by the evaluator's costs, as is the only trial, the best plan: those of the search have the
+    compiler's, and are in the judgement. Anytime: a cancel keeps what was found. Each of the compiler's trials is told
+    of to `control` as it is made.
+    """
+    base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.05))
+    searched = tune_production(production, memory_cap=memory_cap, control=control.part(0.05, 1.0))
+    possible = sorted((t for t in searched.trials if t.metrics is not None), key=lambda t: t.makespan or 0)
+    refused = [t for t in searched.trials if t.metrics is None]
+    tried = tuple(_ruling(trial, searched.clock) for trial in (*possible, *refused))
+    judgement = replace(loaded, rulings=(*loaded.rulings, *tried))
+    chosen = judgement.best.plan
+    best = base if chosen is None else evaluator.evaluate(chosen)
+    trials = () if chosen is None else (Trial(chosen, best.metrics),)
+    return Tuning(base, best, trials, searched.finished), judgement
+
+
+def _ruling(trial: Trial, clock: float) -> Ruling:
+    name = f"{trial.plan.passes} · {trial.plan.scheduler}"
+    if trial.makespan is None:
+        return Ruling(name, trial.plan, None, why_not=trial.why_not)
+    return Ruling(name, trial.plan, round(trial.makespan * clock / 1e6), trial.makespan)
+
+
+def _own(production: Production) -> list[_Asked]:
+    return [(name, None, production.module, options) for name, options in OWN[production.target.platform]]
+
+
+def _ask(production: Production, asked: Sequence[_Asked], control: Control) -> Judgement:
     rulings, versions = [], dict[str, str]()
     for number, (name, plan, module, options) in enumerate(asked):
-        part = control.part(0.1 + 0.9 * number / len(asked), 0.1 + 0.9 * (number + 1) / len(asked))
+        part = control.part(number / len(asked), (number + 1) / len(asked))
         part.step(0.0, f"compiling {name} for {production.target}")
         try:
             made = production.compiled(name, module, options, scheduled_only=True, control=part)
@@ -115,10 +175,7 @@ def judge(
             continue
         versions = dict(made.compiled.versions)
         rulings.append(Ruling(name, plan, made.cycles, made.variant.metrics.makespan, made.counts))
-    judgement = Judgement(str(production.target), versions, tuple(rulings))
-    chosen = judgement.best.plan
-    best = found.base if chosen is None else evaluator.evaluate(chosen)
-    return replace(found, best=best), judgement
+    return Judgement(str(production.target), versions, tuple(rulings))
 
 
 def contenders(

@@ -73,6 +73,8 @@ class CompilersJudge:
         self._known: dict[bytes, tuple[str, Metrics] | LapstrakeError] = {}
         """By the module's content and the order's limits: the scheduler and what it takes, or why not."""
         self._best: int | None = None
+        self.clock = 0.0
+        """The compiler's cycles per microsecond; 0 before it predicted anything."""
 
     def transform(self, plan: Plan, control: Control = QUIET) -> Result:
         if plan.passes not in self._results:
@@ -104,6 +106,7 @@ class CompilersJudge:
     def _order(self, module: Module, plan: Plan) -> tuple[str, Metrics] | LapstrakeError:
         try:
             made = self._compiled(module, plan)
+            self.clock = made.clock
             found = [self._production.ordered(made, replace(plan, scheduler=name)) for name in QUICK]
             if self._best is None or _makespan(_fastest(found)) < NEAR * self._best:
                 found.append(self._production.ordered(made, replace(plan, scheduler=THOROUGH)))
@@ -129,6 +132,8 @@ class Searched:
     trials: tuple[Trial, ...]
     finished: bool
     """False where a time limit or a cancel ended it."""
+    clock: float = 0.0
+    """The compiler's cycles per microsecond; 0 where it predicted nothing."""
 
     @property
     def best(self) -> Trial | None:
@@ -146,7 +151,8 @@ def tune_production(
 
     Anytime: a cancel keeps what was found. Each Trial is told of to `control` as it is made.
     """
-    search = _Search(CompilersJudge(production), memory_cap)
+    judge = CompilersJudge(production)
+    search = _Search(judge, memory_cap)
     finished = True
     try:
         for number, start in enumerate(STARTS):
@@ -155,7 +161,7 @@ def tune_production(
         search.polish()
     except Cancelled:
         finished = False
-    return Searched(tuple(search.trials.values()), finished)
+    return Searched(tuple(search.trials.values()), finished, judge.clock)
 
 
 class _Search:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
@@ -13,12 +14,18 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
+from app.exporting import Begun, Found
 from app.exports import known_of
 from app.settings import Settings
+from engine.control import Cancelled
 from engine.export.contents import FORMATS
+from engine.export.tuned import Bundled
 from engine.hlo.reading import read_here
+from engine.session.choices import DIMENSIONS
+from engine.session.judging import Judgement, Ruling
 from engine.session.plan import Plan
-from views.export.port import Outcome, Stage
+from engine.session.tuning import Trial
+from views.export.port import Outcome, Stage, Wish
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig3_train_2x2_f32.hlo"
 LONG = 120_000
@@ -116,6 +123,39 @@ def test_a_search_is_stopped_and_its_best_bundled(qtbot: QtBot, explorer: Explor
     assert outcome.good, outcome.said
     assert "Not verified: verification was switched off" in outcome.said
     assert (tmp_path / "step.bundle" / "lapstrake_job.py").is_file()
+
+
+def test_a_tpu_s_compiler_judges_every_plan(
+    explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its trials have its costs: they are shown, and stay out of the bundle's, which are the model's."""
+    started: list[tuple[str, tuple[Any, ...], dict[str, Callable[[Any], None]]]] = []
+
+    def start(title: str, target: str, *arguments: Any, **ways: Callable[[Any], None]) -> int:
+        started.append((target, arguments, ways))
+        return 0
+
+    monkeypatch.setattr(explorer.exports._jobs, "start", start)
+    exports, target = explorer.exports, "tpu:v4:2x2x1"
+    exports.tune(Wish(str(tmp_path / "b"), frozenset(DIMENSIONS), 60.0, None, False, target))
+    asked, arguments, ways = started.pop()
+    assert asked == "app.exporting:search_compiler"
+    assert arguments[2:] == (target, None, 60.0)
+    plan = Plan("flatten,decompose", "improve")
+    ways["heard"](Begun(900, f"the compiler for {target}"))
+    ways["heard"](Trial(plan, None, "refused"))
+    rulings = (Ruling("as loaded", None, 900, 900), Ruling(plan.passes, plan, 700, 700))
+    ways["done"](Found(plan, finished=True, dimensions=(), judgement=Judgement(target, {}, rulings)))
+    asked, arguments, ways = started.pop()
+    assert asked == "app.exporting:write_bundle_of"
+    assert arguments[2:4] == (plan, ())
+    ways["done"](Bundled("b", written=True, verification=None, unverified="switched off"))
+    outcome = exports.progress.outcome
+    assert outcome is not None
+    assert "By the compiler for tpu:v4:2x2x1: 700 cycles (−22 %)" in outcome.said
+    exports.tune(Wish(str(tmp_path / "b"), frozenset({"ring"}), 60.0, None, False, target))
+    assert started.pop()[0] == "app.exporting:search"
+    ways["failed"](Cancelled())
 
 
 def test_what_fails_is_said_and_nothing_is_lost(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -35,6 +36,20 @@ def test_a_tuned_job_computes_the_same_losses(bundle: Path, tmp_path: Path) -> N
     # The original was lowered to be compared, and never compiled; nothing is compiled again in the loop or after a
     # restart from a checkpoint.
     assert sum("lapstrake" in name for name in run["compiled"]) == 1
+    assert "the original runs" not in logged
+
+
+def test_merged_indices_reach_the_job(capture: Path, bundle: Path, tmp_path: Path) -> None:
+    """A plan as the search by a compiler's cycles finds it: `flatten` is part of what a job runs."""
+    passes = "flatten{indices=all},decompose{gate=off},async-permute"
+    made = bundled(capture, tmp_path / "flat", "--passes", passes, "--scheduler", "top-down")
+    manifest = json.loads((made / "manifest.json").read_text())
+    assert manifest["plan"]["passes"] == passes
+    assert manifest["verification"]["done"]
+    assert (made / "tuned.mlirbc").read_bytes() != (bundle / "tuned.mlirbc").read_bytes()
+    run, logged = train(tmp_path, BUNDLE=str(made), STEPS="10", PLAIN="1")
+    assert "structure: applied" in run["said"]
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
     assert "the original runs" not in logged
 
 

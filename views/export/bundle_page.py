@@ -83,7 +83,9 @@ class BundlePage(QWidget):
         self.cap.setFixedWidth(26 * GRID)
         self.cap.setToolTip("Most bytes that may be live at any moment: 28GiB")
         self.judge = QComboBox()
-        self.judge.setToolTip("Who says which of the best plans is fastest")
+        self.judge.setToolTip(
+            "Who says which plan is fastest: where all is searched, a TPU's compiler judges every plan"
+        )
         self.check = QCheckBox("verify on CPU devices")
         self.check.setChecked(True)
         self.check.setToolTip("Run the plan against the original, also in float64; a plan that differs is not bundled")

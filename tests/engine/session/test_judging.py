@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,9 +19,10 @@ from engine.execute.targets import Target
 from engine.hlo.reading import read
 from engine.ir.module import Module
 from engine.session.evaluation import Evaluator
-from engine.session.judging import contenders, judge
+from engine.session.judging import contenders, judge, judge_loaded, searches_itself, tune_by_compiler
 from engine.session.plan import Plan
 from engine.session.production import Production
+from engine.session.production_tuning import Searched
 from engine.session.tuning import Trial, Tuning
 
 ROOT = Path(__file__).parents[3]
@@ -106,6 +109,46 @@ def test_the_compiler_s_own_way_may_win(
     assert judgement.best is judgement.base
 
 
+@pytest.mark.parametrize(("cycles", "wins"), [(700, True), (900, False)])
+def test_the_compiler_s_search_brings_its_plan(
+    cycles: int,
+    wins: bool,
+    production: Production,
+    found: tuple[Evaluator, Tuning],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plan that is fastest by the compiler is the best, and what is compared is of the compiler on both sides."""
+    evaluator, tuning = found
+    metrics = tuning.best.metrics
+    plans = (Plan("flatten{indices=all},decompose{ring=one}", "bottom-up"), Plan(PLANS[2], "top-down"), Plan("x", "y"))
+    trials = (
+        Trial(plans[1], replace(metrics, makespan=950_000)),
+        Trial(plans[2], None, "refused"),
+        Trial(plans[0], replace(metrics, makespan=cycles * 1000)),
+    )
+
+    def search(_: Production, *, memory_cap: int | None, control: Control) -> Searched:
+        assert memory_cap == 1 << 40
+        return Searched(trials, finished=False, clock=1000.0)
+
+    monkeypatch.setattr("engine.session.judging.tune_production", search)
+    monkeypatch.setattr(Production, "compiled", compiler({"as loaded, decomposed by the compiler": (800, True)}, []))
+    loaded = judge_loaded(production)
+    tuned, judgement = tune_by_compiler(production, evaluator, loaded, memory_cap=1 << 40)
+    assert not tuned.finished
+    assert [r.cycles for r in judgement.rulings] == [None, 800, cycles, 950, None]
+    assert judgement.rulings[-1].why_not == "refused"
+    assert (tuned.best.plan == plans[0]) is wins
+    assert (tuned.best is tuned.base) is not wins
+    assert [trial.metrics for trial in tuned.trials] == ([tuned.best.metrics] if wins else [])
+
+
+def test_whose_compiler_searches() -> None:
+    assert searches_itself(Target.parse("tpu:v4:2x2x2"))
+    assert not searches_itself(Target.parse("tpu:v4:2x2x2"), ("ring",))
+    assert not searches_itself(Target.parse("cuda:h100:1x1x8"))
+
+
 def test_a_compiler_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     if importlib.util.find_spec("jax_plugins") is not None:
         pytest.skip("the CUDA plugin is installed")
@@ -125,3 +168,18 @@ def test_the_tpu_compiler_chooses(tmp_path: Path, capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert "by the compiler for tpu:v4:2x2x2, not measured" in out
     assert "as loaded, decomposed by the compiler" in out
+
+
+@pytest.mark.full
+def test_the_tpu_compiler_searches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if importlib.util.find_spec("libtpu") is None:
+        pytest.skip("libtpu is not installed: pip install 'lapstrake[tpu]'")
+    mega = str(MODULE.with_name("mlp_mega.hlo"))
+    command = ["tune", mega, "--target", "tpu:v4:2x2x2", "--time-limit", "60", "--no-verify", "--quiet"]
+    assert main([*command, "-o", str(tmp_path / "b")]) == 0
+    out = capsys.readouterr().out
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    rulings = [ruling for ruling in manifest["judged"]["rulings"] if ruling["passes"] is not None]
+    assert len(rulings) > 4
+    assert any("flatten" in ruling["passes"] for ruling in rulings)
+    assert f"{len(rulings)} plans tried" in out
