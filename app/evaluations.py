@@ -44,7 +44,7 @@ class Evaluations(QObject):
         self._modules: Mapping[str, Module] = {}
         self._running: dict[str, _Running] = {}
         self._results: OrderedDict[Asked, Variant] = OrderedDict()
-        self._refused: set[tuple[str, Asked]] = set()
+        self._refused: dict[tuple[str, Asked], str] = {}
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(0)
@@ -63,12 +63,12 @@ class Evaluations(QObject):
             self._jobs.cancel(self._running.pop(key).job)
         for asked in [asked for asked in self._results if asked.module in gone]:
             del self._results[asked]
-        self._refused = {(key, asked) for key, asked in self._refused if asked.module not in gone}
+        self._refused = {k: said for k, said in self._refused.items() if k[1].module not in gone}
         self._soon.start()
 
     def retry(self, key: str) -> None:
         """Compute an entry again although it failed or was cancelled."""
-        self._refused = {(k, asked) for k, asked in self._refused if k != key}
+        self._refused = {k: said for k, said in self._refused.items() if k[0] != key}
         self._store.settle(entries=edits.failed(self._store.state, key, "").entries)
         self._soon.start()
 
@@ -103,7 +103,11 @@ class Evaluations(QObject):
             del self._running[entry.key]
             self._jobs.cancel(running.job, PATIENCE)
             running = None
-        if running is not None or not entry.pending or (entry.key, asked) in self._refused:
+        if running is not None or not entry.pending:
+            return
+        refused = self._refused.get((entry.key, asked))
+        if refused is not None:
+            self._store.settle(entries=edits.failed(self._store.state, entry.key, refused).entries)
             return
         known = self._results.get(asked)
         if known is not None:
@@ -140,8 +144,8 @@ class Evaluations(QObject):
             if running is None or running.asked != asked:
                 return
             del self._running[key]
-            self._refused.add((key, asked))
             said = "Cancelled. Run → Run again computes it after all." if isinstance(error, Cancelled) else str(error)
+            self._refused[key, asked] = said
             self._store.settle(entries=edits.failed(self._store.state, key, said).entries)
 
         return failed

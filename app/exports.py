@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -45,12 +45,12 @@ _ORDER = "What the job's own compiler made of it: only the order of its instruct
 class Exports(QObject):
     """Implements `views.export.port.Exporter`."""
 
-    changed = Signal()
     said = Signal(str)
     """A sentence for the line at the bottom."""
 
     def __init__(self, store: Store[Session], jobs: Jobs, documents: Documents, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._watchers: list[Callable[[], None]] = []
         self._store = store
         self._jobs = jobs
         self._documents = documents
@@ -69,13 +69,17 @@ class Exports(QObject):
 
     def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
         """See `views.export.port.Exporter`."""
-        # Qt ends connections to methods of a pane that is gone by itself; ending them again would warn.
-        connection = self.changed.connect(partial(listener))
+        self._watchers.append(listener)
 
         def stop() -> None:
-            self.changed.disconnect(connection)
+            if listener in self._watchers:
+                self._watchers.remove(listener)
 
         return stop
+
+    def _tell(self) -> None:
+        for listener in tuple(self._watchers):
+            listener()
 
     @property
     def known(self) -> Known:
@@ -126,11 +130,11 @@ class Exports(QObject):
         self._jobs.start(
             f"writing {title}", "app.exporting:write_variant", module, entry.variant, to, path, done=done, failed=failed
         )
-        self.changed.emit()
+        self._tell()
 
     def _wrote(self, to: str, outcome: Outcome) -> None:
         self.writing = Writing(to, outcome=outcome)
-        self.changed.emit()
+        self._tell()
 
     # A bundle
 
@@ -164,7 +168,7 @@ class Exports(QObject):
                 failed=failed,
                 heard=self._heard,
             )
-            self.changed.emit()
+            self._tell()
             return
         self._job = self._jobs.start(
             "searching for the best plan",
@@ -180,7 +184,7 @@ class Exports(QObject):
             failed=failed,
             heard=self._heard,
         )
-        self.changed.emit()
+        self._tell()
 
     def bundle(self, wish: Wish, plan: Plan) -> None:
         if self._begin() is not None:
@@ -307,7 +311,7 @@ class Exports(QObject):
     def _show(self, progress: Progress) -> None:
         self.progress = progress
         self._dirty = False
-        self.changed.emit()
+        self._tell()
 
     def _follow(self) -> None:
         """Take over how far the job is."""
@@ -325,7 +329,7 @@ class Exports(QObject):
             self.stop()
             self._module, self._found = None, None
             self.progress, self.writing = Progress(), Writing()
-        self.changed.emit()
+        self._tell()
 
 
 def known_of(module: Module) -> Known:

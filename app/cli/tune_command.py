@@ -17,6 +17,7 @@ from engine.quantities import gain_text, time_text
 from engine.session.choices import DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
 from engine.session.judging import Judgement, judge, judge_loaded, searches_itself, tune_by_compiler
+from engine.session.plan import plain_plan
 from engine.session.production import Production
 from engine.session.tuning import Trial, Tuning, tune, tune_order, without_decomposition
 from engine.session.variant import costs_in_words
@@ -67,7 +68,12 @@ def run(arguments: Namespace) -> int:
         print("No bundle was written: a plan that changes the numbers is no plan.")
         return BAD_ANSWER
     print(f"bundle: {made.path}")
-    if capture is None:
+    if capture is None and module.is_scheduled:
+        print(
+            "made from what a compiler had scheduled, which no job can be compared with: the job runs its own step. "
+            "Make it from a dump right after partitioning, or from what lapstrake capture wrote"
+        )
+    elif capture is None:
         print("made from a bare dump: the job compiles its step once more at its start, to compare it")
     return BAD_ANSWER if arguments.require_gain and found.best is found.base else DONE
 
@@ -88,8 +94,8 @@ def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tun
         start = Choices(budget=loading.budget(arguments)) if plan is None else Choices.of(plan)
         dimensions = parse_dimensions(arguments.search) if arguments.search else DIMENSIONS
         return tune(evaluator, memory_cap=cap, start=start, dimensions=dimensions, control=control)
-    base = tune(evaluator, rounds=0, dimensions=(), memory_cap=cap, control=control).base
-    best = evaluator.evaluate(plan)
+    base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.5))
+    best = evaluator.evaluate(plan, control=control.part(0.5, 1.0))
     return Tuning(base, best, (Trial(plan, best.metrics),), finished=True)
 
 

@@ -75,7 +75,9 @@ def on_machine(session: Session, machine: MachineSpec) -> Session:
         if recording is not None and recording.kind == RecordingKind.SCHEDULE and recording.target:
             return entry
         if _devices(session, entry) == size:
-            return replace(entry, machine=replace(machine, costs=entry.machine.costs), error="")
+            own = replace(machine, costs=entry.machine.costs)
+            # On the same machine what is known of it, and why it failed, still holds.
+            return entry if own == entry.machine else replace(entry, machine=own, error="")
         if entry.machine.chip == machine.chip:
             return entry
         return replace(entry, machine=MachineSpec(machine.chip, costs=entry.machine.costs), error="")

@@ -20,7 +20,7 @@ from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan, plain_plan
 from engine.session.production import OURS, Production
 from engine.session.production_tuning import tune_production
-from engine.session.tuning import Trial, Tuning
+from engine.session.tuning import Trial, Tuning, fastest
 
 MOST = 4
 """Programs of plans that a compiler is asked about."""
@@ -109,8 +109,11 @@ def judge(
     asked = [*_own(production), *((plan.passes, plan, module, ours) for plan, module in known)]
     judgement = _ask(production, asked, control.part(0.1, 1.0))
     chosen = judgement.best.plan
-    best = found.base if chosen is None else evaluator.evaluate(chosen)
-    return replace(found, best=best), judgement
+    if chosen is not None:
+        return replace(found, best=evaluator.evaluate(chosen)), judgement
+    cap = found.best.plan.memory_cap
+    fits = cap is None or found.base.metrics.peak_memory <= cap
+    return replace(found, best=found.base if fits else found.best), judgement
 
 
 def searches_itself(target: Target, dimensions: Collection[str] = DIMENSIONS) -> bool:
@@ -147,7 +150,7 @@ def tune_by_compiler(
     tried = tuple(_ruling(trial, searched.clock) for trial in (*possible, *refused))
     judgement = replace(loaded, rulings=(*loaded.rulings, *tried))
     chosen = judgement.best.plan
-    best = base if chosen is None else evaluator.evaluate(chosen)
+    best = fastest(base, (), memory_cap, len(tried)) if chosen is None else evaluator.evaluate(chosen)
     trials = () if chosen is None else (Trial(chosen, best.metrics),)
     return Tuning(base, best, trials, searched.finished), judgement
 

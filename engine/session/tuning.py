@@ -15,6 +15,7 @@ from engine.control import QUIET, Cancelled, Control
 from engine.errors import UnsupportedError, UsageError
 from engine.passes.candidate import Candidate
 from engine.passes.rows import Row, rows_of
+from engine.quantities import bytes_text
 from engine.schedule.errors import Infeasible
 from engine.session.choices import AXES, DIMENSIONS, SITES, Choices
 from engine.session.evaluation import Evaluator
@@ -50,7 +51,7 @@ class Tuning:
     base: Variant
     """The module as loaded."""
     best: Variant
-    """The fastest that was found; `base` itself where nothing was faster."""
+    """The fastest that fits the memory cap; `base` itself where nothing that fits was faster."""
     trials: tuple[Trial, ...]
     finished: bool
     """False where a time limit or a cancel ended the search; `best` is then the best so far."""
@@ -78,7 +79,7 @@ def tune(
     """The fastest plan found within `rounds` passes over `dimensions`; the others stay as in `start`.
 
     Anytime: a cancel keeps what was found. Each Trial is told of to `control` as it is made. Raises Cancelled only when
-    nothing was evaluated yet.
+    nothing was evaluated yet, and Infeasible where neither a plan nor the module as loaded fits `memory_cap`.
     """
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.05))
     search = _Search(evaluator, memory_cap, base, control.part(0.05, 1.0))
@@ -88,7 +89,26 @@ def tune(
     except Cancelled:
         finished = False
     searched = tuple(name for name in DIMENSIONS if name in dimensions)
-    return Tuning(base, search.best, tuple(search.trials.values()), finished, searched)
+    best = fastest(base, search.found, memory_cap, len(search.trials))
+    return Tuning(base, best, tuple(search.trials.values()), finished, searched)
+
+
+def fastest(base: Variant, found: Iterable[Variant], memory_cap: int | None, tried: int) -> Variant:
+    """The fastest of the module as loaded, where it fits the cap, and of what was found under it; of two that take
+    equally long the one that needs less memory. Raises Infeasible where there is none."""
+    fitting = [*([base] if _fits(base, memory_cap) else []), *found]
+    if not fitting:
+        least = base.metrics.peak_memory
+        raise Infeasible(
+            f"none of {tried} plans fits a memory cap of {bytes_text(memory_cap or 0)}, and the module as loaded takes "
+            f"{bytes_text(least)} by the model: raise the cap, or leave it away",
+            least_peak=least,
+        )
+    return min(fitting, key=lambda v: (v.metrics.makespan, v.metrics.peak_memory))
+
+
+def _fits(variant: Variant, memory_cap: int | None) -> bool:
+    return memory_cap is None or variant.metrics.peak_memory <= memory_cap
 
 
 def tune_order(
@@ -96,7 +116,7 @@ def tune_order(
 ) -> Tuning:
     """The best order of the module's own instructions, by `scheduler` or by the best of all; nothing else is changed.
 
-    Of two that take equally long the one that needs less memory is better.
+    Of two that take equally long the one that needs less memory is better. Raises Infeasible where none fits the cap.
     """
     base = evaluator.evaluate(AS_LOADED, "as loaded", control.part(0.0, 0.2))
     found = []
@@ -112,8 +132,7 @@ def tune_order(
             trials.append(Trial(plan, variant.metrics))
         control.tell(trials[-1])
     # A scheduler that was asked for is used, whatever it gains.
-    offered = found if scheduler and found else [base, *found]
-    best = min(offered, key=lambda v: (v.metrics.makespan, v.metrics.peak_memory))
+    best = found[0] if scheduler and found else fastest(base, found, memory_cap, len(trials))
     return Tuning(base, best, tuple(trials), finished=True, dimensions=("scheduler",))
 
 
@@ -154,7 +173,9 @@ class _Search:
         self.cap = memory_cap
         self._control = control
         self._fraction = 0.0
-        self.best = base
+        self._best = base.metrics.makespan if _fits(base, memory_cap) else None
+        self.found: list[Variant] = []
+        """The fastest plan so far, if one is faster than the module as loaded, or that does not fit the cap."""
         self.trials: dict[Plan, Trial] = {}
 
     def reached(self, fraction: float) -> None:
@@ -190,6 +211,6 @@ class _Search:
             variant = self._evaluator.evaluate(plan, control=self._control.silent())
         except (Infeasible, UnsupportedError, UsageError) as reason:
             return Trial(plan, None, str(reason))
-        if variant.metrics.makespan < self.best.metrics.makespan:
-            self.best = variant
+        if self._best is None or variant.metrics.makespan < self._best:
+            self._best, self.found = variant.metrics.makespan, [variant]
         return Trial(plan, variant.metrics)

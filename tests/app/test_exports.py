@@ -168,7 +168,7 @@ def test_what_fails_is_said_and_nothing_is_lost(qtbot: QtBot, explorer: Explorer
     page.cap.setText("1KiB")
     page.tune.click()
     outcome = ended(qtbot, explorer)
-    assert "Nothing that was tried is faster than the module as loaded" in outcome.said
+    assert "fits a memory cap of 1.00 KiB" in outcome.said
     assert all(trial.metrics is None for trial in explorer.exports.progress.trials)
     page.cap.clear()
     wish = page.wish()

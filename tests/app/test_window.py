@@ -290,6 +290,28 @@ def test_jobs_that_share_their_passes_follow_each_other(qtbot: QtBot) -> None:
     jobs.close()
 
 
+def test_a_mesh_that_does_not_fit_stays_refused_until_it_is_another(qtbot: QtBot, explorer: Explorer) -> None:
+    """Leaving the field says the same once more, undo takes it back, and coming again to it is refused at once."""
+    open_sample(qtbot, explorer)
+    mesh = explorer.window.plan_line.mesh
+
+    def refused() -> bool:
+        return all("x=3" in entry.error for entry in explorer.store.state.entries)
+
+    mesh.setText("x=3")
+    mesh.editingFinished.emit()
+    qtbot.waitUntil(refused, timeout=LONG)
+    mesh.editingFinished.emit()
+    QCoreApplication.processEvents()
+    assert refused()
+    explorer.perform("undo")
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    assert not any(entry.error for entry in explorer.store.state.entries)
+    mesh.setText("x=3")
+    mesh.editingFinished.emit()
+    qtbot.waitUntil(refused, timeout=LONG)
+
+
 def test_resetting_the_layout_keeps_the_windows_size(qtbot: QtBot, explorer: Explorer) -> None:
     explorer.window.resize(1280, 800)
     QCoreApplication.processEvents()

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton, QToolTip
 from pytestqt.qtbot import QtBot
 
 from engine.chips.budget import Budget, Kind
 from engine.passes.fusion import Alternative, Fusion
+from engine.quantities import parse_bytes
 from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.plan import AS_LOADED, Plan
@@ -107,7 +108,11 @@ class TestPlanLine:
         line.cap.setText("a lot")
         line.cap.editingFinished.emit()
         assert active_plan(host).memory_cap == 28 << 30
-        assert "28GiB" in line.cap.toolTip()
+        assert parse_bytes(line.cap.text()) == 28 << 30  # what is in force, not what was refused
+        assert "28GiB" in QToolTip.text()
+        line.cap.setText("")
+        line.cap.editingFinished.emit()
+        assert active_plan(host).memory_cap is None
 
     def test_another_chip_is_for_every_variant(self, qtbot: QtBot, host: FakeHost) -> None:
         line = PlanLine(host)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 
 from PySide6.QtCore import QEvent, QPointF, QSignalBlocker, Qt
 from PySide6.QtGui import QShowEvent
@@ -67,6 +68,7 @@ class GraphPane(QWidget):
         self.message = QLabel()
         self.message.setMargin(4 * GRID)
         self.message.setWordWrap(True)
+        self.message.setTextFormat(Qt.TextFormat.RichText)
         self.message.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
         self.message.linkActivated.connect(self._link)
@@ -156,7 +158,7 @@ class GraphPane(QWidget):
         if not session.path or entry is None:
             return 'Open a module to see its graph: <a href="open">Open …</a> or <a href="open-sample">a sample</a>.'
         if entry.error:
-            return f'{entry.key} has no graph: {entry.error} <a href="rerun">Run again</a>'
+            return f'{entry.key} has no graph: {_lines(entry.error)} <a href="rerun">Run again</a>'
         return f"Waiting for {entry.key}: its graph is shown when its plan is there."
 
     def _leave(self, text: str) -> None:
@@ -184,7 +186,7 @@ class GraphPane(QWidget):
     def _ask(self, wanted: Comparison) -> None:
         found = self._outlines.get(wanted)
         if isinstance(found, str):
-            self._say_instead(f'{found or "Cancelled."} <a href="again">Try again</a>')
+            self._say_instead(f'{_lines(found) or "Cancelled."} <a href="again">Try again</a>')
         elif found is not None:
             if found is not self.whole:
                 self._take(found)
@@ -454,3 +456,8 @@ class GraphPane(QWidget):
         self.opened = items_of(self.whole, opened)
         self._lay_out()
         self.camera.look_at(centre, scale)
+
+
+def _lines(text: str) -> str:
+    """Plain text as rich text, with its line ends."""
+    return escape(text).replace("\n", "<br>")

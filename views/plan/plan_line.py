@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QToolTip, QWidget
 
 from engine.chips.library import chips
 from engine.errors import UsageError
@@ -136,7 +136,12 @@ class PlanLine(QWidget):
         by_kind = ", by kind" if plan.budget is not None and plan.budget.by_kind else ""
         self.budget_text.setText(f"{text} (chip's)".lstrip() if own else f"{text}{by_kind}")
         self.budget_text.setToolTip(f"in flight at most: {entry.budget}")
-        self.cap.setText(bytes_text(plan.memory_cap) if plan.memory_cap is not None else "")
+        self._show_cap()
+
+    def _show_cap(self) -> None:
+        entry = self._host.store.state.active_entry
+        cap = entry.plan.memory_cap if entry is not None else None
+        self.cap.setText(bytes_text(cap) if cap is not None else "")
 
     # From the controls to the session
 
@@ -174,8 +179,9 @@ class PlanLine(QWidget):
         try:
             cap = parse_bytes(text) if text else None
         except UsageError as error:
-            self.cap.setToolTip(str(error))
-            self.cap.setText("")
+            # The cap in force stays in sight, and why it is not another one beside it.
+            self._show_cap()
+            QToolTip.showText(self.cap.mapToGlobal(self.cap.rect().bottomLeft()), str(error), self.cap)
             return
         session = self._host.store.state
         entry = session.active_entry

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,11 @@ from engine.control import Cancelled, Control
 from engine.errors import UsageError
 from engine.hlo.reading import read_here
 from engine.passes.rows import Row, rows_of
+from engine.schedule.errors import Infeasible
 from engine.session.choices import AXES, DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
-from engine.session.plan import Plan
-from engine.session.tuning import POLISH, Trial, tune, without_decomposition
+from engine.session.plan import AS_LOADED, Plan, plain_plan
+from engine.session.tuning import POLISH, Trial, Tuning, fastest, tune, tune_order, without_decomposition
 
 FIG3 = Path(__file__).parents[2] / "data" / "partitioned" / "mlp_fig3.hlo"
 
@@ -107,9 +110,19 @@ def test_a_cancel_before_anything_was_found_is_a_cancel(evaluator: Evaluator) ->
 
 
 def test_plans_that_do_not_fit_are_listed_with_the_reason(evaluator: Evaluator) -> None:
-    found = tune(evaluator, memory_cap=1 << 20, rounds=1)
-    assert found.best is found.base
-    assert all(t.makespan is None and "memory cap" in t.why_not for t in found.trials)
+    told: list[Trial] = []
+    with pytest.raises(Infeasible):
+        tune(evaluator, memory_cap=1 << 20, rounds=1, control=Control(hear=told.append))  # type: ignore[arg-type]  # only trials are told
+    assert told
+    assert all(t.makespan is None and "memory cap" in t.why_not for t in told)
+
+
+def test_a_cap_is_kept_by_what_is_found(evaluator: Evaluator) -> None:
+    cap = evaluator.evaluate(plain_plan(evaluator.module)).metrics.peak_memory
+    found = tune(evaluator, memory_cap=cap, rounds=1)
+    assert any(t.metrics is None for t in found.trials)
+    assert found.best is not found.base
+    assert found.best.metrics.peak_memory <= cap
 
 
 def test_turning_a_verdict_twice_gives_it_back_to_the_gate(evaluator: Evaluator) -> None:
@@ -131,3 +144,20 @@ def test_plan_text_of_choices() -> None:
     assert choices.plan(5) == Plan(
         "decompose{unroll=2},async-permute{kinds=supported},fuse{policy=overlap}", "bottom-up", None, 5
     )
+
+
+@pytest.mark.parametrize("search", [partial(tune, rounds=0), tune_order])
+def test_nothing_fits_a_cap_that_is_too_small(evaluator: Evaluator, search: Callable[..., Tuning]) -> None:
+    with pytest.raises(Infeasible, match=r"memory cap of 1\.00 KiB") as refusal:
+        search(evaluator, memory_cap=1024)
+    peak = evaluator.evaluate(plain_plan(evaluator.module)).metrics.peak_memory
+    assert refusal.value.least_peak == pytest.approx(peak, rel=1e-3)
+
+
+def test_a_cap_that_only_slower_plans_fit(evaluator: Evaluator) -> None:
+    """Then the module as loaded is no way out, however fast."""
+    base = evaluator.evaluate(AS_LOADED)
+    slower = evaluator.evaluate(Choices(scheduler="memory").plan(None))
+    cap = base.metrics.peak_memory
+    assert fastest(base, [slower], cap, 1) is min(base, slower, key=lambda v: v.metrics.makespan)
+    assert fastest(base, [slower], cap - 1, 1) is slower
