@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from engine.ir.edit import Editor
 from engine.ir.module import Module
-from engine.passes.decompose.emit import emit
+from engine.passes.decompose.decide.planning import plan
+from engine.passes.decompose.emit.emit import emit
 from engine.passes.decompose.options import Options
-from engine.passes.decompose.planning import plan
 from engine.passes.passes import Context, Result
 
 

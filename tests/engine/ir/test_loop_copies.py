@@ -15,8 +15,8 @@ from engine.ir.graphs import graph_of
 from engine.ir.loop_copies import loop_copies
 from engine.ir.module import Module
 from engine.passes.async_permute import AsyncPermute
-from engine.passes.decompose.emit import emit
-from engine.passes.decompose.variants import Variant
+from engine.passes.decompose.emit.emit import emit
+from engine.passes.decompose.rings.variants import Variant
 from engine.passes.passes import Context
 from tests.engine.passes.decompose.cases import EINSUMS, module_of, rings, sized
 

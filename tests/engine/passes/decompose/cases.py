@@ -13,9 +13,9 @@ from engine.hlo.reading import read_here
 from engine.ir.edit import Editor
 from engine.ir.module import Module
 from engine.ir.shapes import element_type_named, numpy_dtype
-from engine.passes.decompose.emit import emit, why_not
+from engine.passes.decompose.emit.emit import emit, why_not
+from engine.passes.decompose.rings.variants import Variant
 from engine.passes.decompose.site import Case, EinsumUse, GatherSite, Groups, Mode, ScatterSite
-from engine.passes.decompose.variants import Variant
 from tests.engine.passes.decompose.running import reloaded, run
 
 Array = npt.NDArray[Any]

@@ -10,12 +10,12 @@ from engine.chips.machine import Machine
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
-from engine.passes.decompose.collectives import collectives_of
-from engine.passes.decompose.examining import Examined, examine
-from engine.passes.decompose.finding import Finder
-from engine.passes.decompose.flow import Flow
+from engine.passes.decompose.decide.planning import Planned, plan
+from engine.passes.decompose.find.collectives import collectives_of
+from engine.passes.decompose.find.examining import Examined, examine
+from engine.passes.decompose.find.finder import Finder
+from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.options import Options
-from engine.passes.decompose.planning import Planned, plan
 
 ADD = """
 add {

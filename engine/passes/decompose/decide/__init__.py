@@ -1,0 +1,1 @@
+"""Which sites are decomposed, each in which form."""

@@ -1,0 +1,390 @@
+"""Decides what of a module is decomposed, and in which form: search, gate, rivalry over einsums, chains, overrides."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from engine.chips.machine import Machine
+from engine.control import QUIET, Control
+from engine.errors import UsageError
+from engine.ir.edit import Editor
+from engine.ir.groups import Groups
+from engine.ir.module import Module
+from engine.passes.candidate import Candidate, GateTerms
+from engine.passes.decompose.decide.cycles import tangled
+from engine.passes.decompose.decide.entries import Entry, gather_entry_proposer, settle, single_entry_proposer
+from engine.passes.decompose.decide.gathering import propose_gather
+from engine.passes.decompose.decide.proposals import Part, Proposal, Proposer
+from engine.passes.decompose.decide.rows import row_keys
+from engine.passes.decompose.find.chains import chain_of, first_einsums
+from engine.passes.decompose.find.collectives import collectives_of
+from engine.passes.decompose.find.examining import Examined, examine
+from engine.passes.decompose.find.finder import Finder
+from engine.passes.decompose.find.flow import Flow
+from engine.passes.decompose.find.gathers import Gather, GatherClass, dependences_of, gather_classes
+from engine.passes.decompose.gate.pricing import Pricing, device_lists
+from engine.passes.decompose.options import Options
+from engine.passes.decompose.refusal import Refusal
+from engine.passes.decompose.rings.orders import reordered_gather, reordered_scatter, ring_order
+from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite
+from engine.passes.decompose.verdicts import elsewhere, listed, lost, weighed
+from engine.quantities import time_text
+
+_FORBIDDEN = "left as it is by the plan (forbid)"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the pass will do."""
+
+    parts: tuple[Part, ...]
+    """Sites in the forms they get, in the module's order."""
+    candidates: tuple[Candidate, ...]
+    """Every collective with its verdict, in the module's order; chains after them."""
+    notes: tuple[str, ...] = ()
+
+
+def plan(
+    module: Module, machine: Machine, options: Options, control: Control = QUIET, editor: Editor | None = None
+) -> Planned:
+    """Search `module` and decide. `editor`, if there is one already, is only looked at.
+
+    Raises UsageError for overrides that name nothing.
+    """
+    return _Planner(module, machine, options, control, editor or Editor(module)).plan()
+
+
+class _Planner:
+    def __init__(self, module: Module, machine: Machine, options: Options, control: Control, editor: Editor) -> None:
+        self._options = options
+        self._machine = machine
+        self._control = control
+        self.flow = Flow(module)
+        collectives = tuple(collectives_of(self.flow))
+        finder = Finder(self.flow)
+        control.step(0.1, f"searching {len(collectives)} collectives")
+        self._examined = [examine(finder, c) for c in collectives]
+        self._rows = row_keys(self.flow, self._examined)
+        self._pricing = Pricing(self.flow, machine, collectives, editor)
+        self._proposer = Proposer(self.flow, self._pricing, options, editor)
+        self._force = self._named("force", options.force)
+        both = set(options.force) & set(options.forbid)
+        if both:
+            raise UsageError(f"decompose: {', '.join(sorted(both))} cannot be forced and forbidden at once")
+        self._forbid = self._named("forbid", options.forbid) - self._force
+        self._entry_of: dict[int, list[Entry]] = {}
+        self._chains: list[tuple[ChainSite, Proposal | None, str]] = []
+
+    def plan(self) -> Planned:
+        entries, classes = self._entries()
+        self._control.step(0.4, f"weighing {len(entries)} sites")
+        settle(entries, self._pricing, self._stands)
+        standing = [e for e in entries if e.proposal is not None and self._stands(e)]
+        if self._options.chain != "off":
+            standing = self._chained(standing, classes, entries)
+        standing = self._untangled(standing)
+        standing.sort(key=lambda e: self.flow.order[e.collectives[0]])
+        parts = tuple(p for e in standing if e.proposal is not None for p in e.proposal.parts)
+        return Planned(parts, tuple(self._candidates(entries, standing)), self._notes())
+
+    # --- what there is -------------------------------------------------------------------------------------------
+
+    def _entries(self) -> tuple[list[Entry], dict[int, tuple[GatherClass, Entry]]]:
+        """Everything that could be decomposed, and by first einsum the gathers that chains begin with."""
+        allowed = [x for x in self._examined if x.collective.id not in self._forbid]
+        gathers = [x.gather for x in allowed if x.gather is not None]
+        seconds = [x.second for x in allowed if x.second is not None]
+        self._dependences = dependences_of(self.flow, [*gathers, *seconds])
+        classes = [
+            replace(found, site=reordered_gather(found.site, self._order(found.site.groups)))
+            for found in gather_classes(self.flow, gathers, self._dependences)
+        ]
+        scatters = [
+            reordered_scatter(x.scatter, self._order(x.scatter.groups)) for x in allowed if x.scatter is not None
+        ]
+        wholes = [self._whole(x.whole, x.second) for x in allowed if x.whole is not None and x.second is not None]
+        self._proposer.measure([*(c.site for c in classes), *scatters, *(site for site, _ in wholes)])
+        entries: list[Entry] = []
+        by_einsum: dict[int, tuple[GatherClass, Entry]] = {}
+        for found in classes:
+            propose = gather_entry_proposer(found, lambda c: propose_gather(self._proposer, c))
+            entry = self._entry(Entry(found.site, self._is_forced(found.site.collectives), propose))
+            entries.append(entry)
+            by_einsum.update({u.instruction: (found, entry) for u in found.site.uses})
+        for site in scatters:
+            propose = single_entry_proposer(site, self._proposer.propose)
+            entries.append(self._entry(Entry(site, self._is_forced((site.collective,)), propose)))
+        for whole, straight_only in wholes:
+            propose = single_entry_proposer(whole, partial(self._proposer.propose, straight_only=straight_only))
+            entries.append(self._entry(Entry(whole, self._is_forced((whole.scatter.collective,)), propose)))
+        return entries, by_einsum
+
+    def _whole(self, site: AllReduceSite, gather: Gather) -> tuple[AllReduceSite, str]:
+        """A taken-apart all-reduce with the einsums that may share its second loop, and why that can be no loop.
+
+        Einsums that depend on those read the array put together again, as in `propose_gather`.
+        """
+        found = gather_classes(self.flow, [gather], self._dependences)[0]
+        rebuild = found.site.rebuild or bool(found.later)
+        order = self._order(site.scatter.groups)
+        second = replace(site.gather, uses=found.site.uses, rebuild=rebuild)
+        needed = f"the reduced array is needed before {found.needed_before}" if rebuild and found.needed_before else ""
+        apart = replace(site, scatter=reordered_scatter(site.scatter, order), gather=reordered_gather(second, order))
+        return apart, needed
+
+    def _order(self, groups: Groups) -> tuple[int, ...]:
+        return ring_order(self._machine, device_lists(groups, self.flow.module.header))
+
+    def _entry(self, entry: Entry) -> Entry:
+        for collective in entry.collectives:
+            self._entry_of.setdefault(collective, []).append(entry)
+        return entry
+
+    def _stands(self, entry: Entry) -> bool:
+        """Whether the gate, or the user, lets it through."""
+        if entry.proposal is None:
+            return False
+        if entry.forced:
+            return True
+        if isinstance(entry.site, AllReduceSite):
+            # Taking an all-reduce apart must pay on its own: nothing asks for it.
+            return entry.gain > 0
+        return not self._options.gate or entry.gain >= 0
+
+    # --- chains --------------------------------------------------------------------------------------------------
+
+    def _chained(
+        self, standing: list[Entry], classes: Mapping[int, tuple[GatherClass, Entry]], entries: Sequence[Entry]
+    ) -> list[Entry]:
+        """Replace a gather and a scatter by the chain of both where that gains more."""
+        owners = {einsum: e for e in standing for einsum in e.einsums}
+        for scatter in [e for e in entries if isinstance(e.site, ScatterSite)]:
+            assert isinstance(scatter.site, ScatterSite)
+            reached = [classes[i] for i in first_einsums(self.flow, scatter.site) if i in classes]
+            if not reached:
+                continue
+            found, gather = reached[0]
+            chain = self._chain(found, gather, scatter, owners)
+            if chain is None or chain.proposal is None:
+                continue
+            replaced = {id(owners[e]) for e in chain.einsums if e in owners} | {id(gather), id(scatter)}
+            standing = [e for e in standing if id(e) not in replaced] + [chain]
+            owners = {einsum: e for e in standing for einsum in e.einsums}
+        return standing
+
+    def _chain(self, found: GatherClass, gather: Entry, scatter: Entry, owners: Mapping[int, Entry]) -> Entry | None:
+        """The chain if it is better than what stands; otherwise its verdict is noted and None returned."""
+        assert isinstance(scatter.site, ScatterSite)
+        assert isinstance(gather.site, GatherSite)
+        try:
+            if found.later:
+                names = listed([self.flow.name(u.instruction) for u in found.later])
+                raise Refusal(f"{names} also reads the gathered array, later")
+            site = chain_of(self.flow, gather.site, scatter.site, self._dependences.depends_on_any)
+        except Refusal as reason:
+            if not gather.notes:
+                gather.notes.append(f"no chain with {self.flow.name(scatter.collectives[0])}: {reason}")
+            return None
+        forced = gather.forced or scatter.forced
+        entry = Entry(site, forced, single_entry_proposer(site, self._proposer.propose))
+        entry.update()
+        if entry.proposal is None:
+            self._chains.append((site, None, entry.reason))
+            return None
+        rivals = list({id(owners[e]): owners[e] for e in entry.einsums if e in owners}.values())
+        apart = sum(r.gain for r in rivals)
+        torn = [r for r in rivals if not set(r.einsums) <= set(entry.einsums)]
+        wanted = self._options.chain == "on"
+        if torn and not wanted:
+            name = self.flow.name(torn[0].collectives[0])
+            self._chains.append((site, entry.proposal, f"{name} has one of its einsums and others besides"))
+            return None
+        better = entry.gain > apart and (entry.gain >= 0 or not self._options.gate or forced)
+        if not wanted and not better:
+            text = f"gain {time_text(entry.gain)} as a chain, {time_text(apart)} apart"
+            self._chains.append((site, entry.proposal, text))
+            return None
+        self._chains.append((site, entry.proposal, ""))
+        return entry
+
+    # --- loops that would wait for each other ----------------------------------------------------------------------
+
+    def _untangled(self, standing: list[Entry]) -> list[Entry]:
+        """Take back loops of several einsums that would wait for each other in a circle."""
+        while True:
+            parts = {id(p): (p, e) for e in standing if e.proposal is not None for p in e.proposal.parts}
+            knot = tangled(self.flow, [p for p, _ in parts.values()])
+            if knot is None:
+                return standing
+            part, entry = parts[id(knot)]
+            straight = self._straightened(entry, part)
+            if straight is None:
+                entry.proposal = None
+                entry.reason = "its loop and others would wait for each other in a circle"
+                standing = [e for e in standing if e is not entry]
+            else:
+                entry.proposal = straight
+
+    def _straightened(self, entry: Entry, part: Part) -> Proposal | None:
+        assert entry.proposal is not None
+        try:
+            best = self._proposer.best(part.site, straight_only="its loop and others would wait for each other")
+        except Refusal:
+            return None
+        return replace(entry.proposal, parts=tuple(best if p is part else p for p in entry.proposal.parts))
+
+    # --- overrides -----------------------------------------------------------------------------------------------
+
+    def _is_forced(self, collectives: Iterable[int]) -> bool:
+        return any(c in self._force for c in collectives)
+
+    def _named(self, option: str, names: Sequence[str]) -> frozenset[int]:
+        """Collectives that an override names, one by one or by row. Raises UsageError."""
+        known: dict[str, list[int]] = {}
+        for one in self._examined:
+            collective = one.collective
+            labels = {self.flow.name(collective.id), self.flow.name(collective.start), self._rows[collective.id]}
+            for label in labels:
+                known.setdefault(label, []).append(collective.id)
+        found: set[int] = set()
+        for name in names:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise UsageError(f"{option}={name}: the module has no collective or row of that name{hint}")
+            found.update(known[name])
+        return frozenset(found)
+
+    # --- verdicts ------------------------------------------------------------------------------------------------
+
+    def _candidates(self, entries: Sequence[Entry], standing: Sequence[Entry]) -> Iterable[Candidate]:
+        chain_of_collective = {c: e for e in standing if isinstance(e.site, ChainSite) for c in e.collectives}
+        stands = {id(e) for e in standing}
+        for one in self._examined:
+            yield self._candidate(one, stands, chain_of_collective.get(one.collective.id))
+        for site, proposal, reason in self._chains:
+            yield self._chain_candidate(site, proposal, reason, standing)
+
+    def _candidate(self, one: Examined, stands: set[int], chain: Entry | None) -> Candidate:
+        id_ = one.collective.id
+        made = Candidate(
+            id=self.flow.name(id_),
+            kind=one.kind,
+            collective=id_,
+            einsums=one.einsums,
+            group_size=one.group_size,
+            case=one.case,
+            chosen=False,
+            reason=one.reason,
+            trips=self.flow.trips.get(one.collective.computation, 1),
+            row=self._rows[id_],
+        )
+        if id_ in self._forbid:
+            return replace(made, reason=_FORBIDDEN)
+        entries = self._entry_of.get(id_, [])
+        if not entries:
+            return made
+        if chain is not None and chain.proposal is not None:
+            part = self._share(chain.proposal.terms, chain, id_)
+            reason = f"one chain with {self._partner(chain, id_)}: {weighed(chain.proposal.terms)}"
+            return replace(made, chosen=True, reason=reason, gate=part, variant=self._variants(chain))
+        entry = next((e for e in entries if id(e) in stands), entries[0])
+        shown = entry.proposal or entry.full
+        gate = self._share(shown.terms, entry, id_) if shown is not None else None
+        if id(entry) in stands and entry.proposal is not None:
+            return replace(
+                made, chosen=True, gate=gate, reason=self._yes(entry, one, gate), variant=self._variants(entry)
+            )
+        return replace(made, gate=gate, reason=self._no(entry, one, gate))
+
+    def _share(self, terms: GateTerms, entry: Entry, collective: int) -> GateTerms:
+        """The part of an entry's terms that goes to one of its collectives, by time; parts add up to all of it."""
+        others = [c for c in entry.collectives if c != collective]
+        own, rest = self._pricing.comm((collective,)), self._pricing.comm(others)
+        if not rest:
+            return terms
+        comp, comm, ring, extra = (
+            value * own // (own + rest) for value in (terms.comp, terms.comm, terms.ring, terms.extra)
+        )
+        return GateTerms(comp, comm, ring, extra)
+
+    def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
+        assert gate is not None
+        assert entry.proposal is not None
+        text = weighed(gate)
+        if entry.forced:
+            text = f"forced by the plan: {text}"
+        merged = [self.flow.name(c) for c in entry.collectives if c != one.collective.id]
+        notes = [*entry.proposal.notes, *entry.notes]
+        if merged:
+            notes.append(f"one loop with the equal {listed(merged)}")
+        if entry.lost:
+            notes.append(self._rivalry(entry, one))
+        return "; ".join([text, *notes])
+
+    def _no(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
+        if entry.reason:
+            return entry.reason
+        if entry.lost and entry.proposal is None:
+            return self._rivalry(entry, one)
+        if isinstance(entry.site, AllReduceSite) and gate is not None and gate.gain <= 0:
+            return f"its result is used whole; as a reduce-scatter and an all-gather: {lost(gate)}"
+        text = lost(gate) if gate is not None else "no form applies"
+        return "; ".join([text, *([self._rivalry(entry, one)] if entry.lost else []), *entry.notes])
+
+    def _rivalry(self, entry: Entry, one: Examined) -> str:
+        """Who has the einsums that `entry` wanted too; those that read this very collective, where they are known."""
+        lost_here = {e: w for e, w in entry.lost.items() if e in one.einsums} or entry.lost
+        winner = next(iter(lost_here.values()))
+        names = [self.flow.name(e) for e, w in lost_here.items() if w is winner]
+        own, other = entry.full, winner.full
+        assert own is not None
+        assert other is not None
+        return elsewhere(names, self.flow.name(winner.collectives[0]), own.terms, other.terms)
+
+    def _chain_candidate(
+        self, site: ChainSite, proposal: Proposal | None, reason: str, standing: Sequence[Entry]
+    ) -> Candidate:
+        name = self.flow.name
+        first, last = site.gather.collectives[0], site.scatter.collective
+        chosen = any(e.site is site for e in standing)
+        gate = proposal.terms if proposal is not None else None
+        if chosen and gate is not None:
+            reason = weighed(gate)
+        return Candidate(
+            id=f"{name(first)}..{name(last)}",
+            kind="chain",
+            collective=first,
+            einsums=(*(u.instruction for u in site.gather.uses), site.scatter.use.instruction),
+            group_size=site.gather.groups.size,
+            case=site.gather.uses[0].case.value,
+            chosen=chosen,
+            reason=reason or "its ends are decomposed otherwise",
+            gate=gate,
+            variant="chain" if chosen else "",
+            trips=self.flow.trips.get(site.computation, 1),
+            row=f"{self._rows[first]}..{self._rows[last]}",
+        )
+
+    def _partner(self, chain: Entry, collective: int) -> str:
+        return listed([self.flow.name(c) for c in chain.collectives if c != collective])
+
+    def _variants(self, entry: Entry) -> str:
+        assert entry.proposal is not None
+        kinds = list(dict.fromkeys(str(p.variant) for p in entry.proposal.parts))
+        prefix = "chain, " if isinstance(entry.site, ChainSite) else ""
+        return prefix + "; ".join(kinds)
+
+    def _notes(self) -> tuple[str, ...]:
+        elided = len(self.flow.module.elided)
+        sliced = sum(x.scatter is not None for x in self._examined)
+        if not elided or not sliced:
+            return ()
+        left = "1 constant is" if elided == 1 else f"{elided} constants are"
+        return (
+            f"{left} left out in the text; where a slice's start is looked up in one of them, each position of a group"
+            " is taken to keep its own block.",
+        )

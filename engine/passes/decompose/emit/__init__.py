@@ -1,0 +1,1 @@
+"""Decompositions written into a module."""

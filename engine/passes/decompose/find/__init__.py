@@ -1,0 +1,1 @@
+"""Collectives of a module, and the einsums that they could overlap with."""

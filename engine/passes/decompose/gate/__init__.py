@@ -1,0 +1,1 @@
+"""What a decomposition gains, in picoseconds."""

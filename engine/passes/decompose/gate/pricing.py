@@ -1,0 +1,282 @@
+"""What a decomposition would gain: the terms of ``comp + comm >= max(comp, ring) + extra`` (Wang et al. §5.5).
+
+`comp` and `comm` are the einsums and collectives as they are. `ring` is all that one link of the logical ring carries
+(`rings.variants.link_load`). `extra` is what nothing hides: the transfer of a prologue or epilogue, what partial
+einsums take longer than whole ones, and the memory traffic that decomposing adds. Element-wise work is taken to fuse
+with einsums on both sides of the comparison, so that the gain of fusion does not pass for that of overlap; what cannot
+fuse with a loop is extra. (With a straight line it often cannot either, but there other compute hides what the ring's
+own einsums leave of its transfers, which the gate does not know: over the samples the two come out even.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.chips.chip import Exclusive
+from engine.chips.machine import Machine
+from engine.cost.collectives import collective_time, ring_time
+from engine.cost.compute import einsum_time, instruction_time, work_time
+from engine.cost.work import Work
+from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir import shapes
+from engine.ir.edit import Editor
+from engine.ir.einsum import read_einsum
+from engine.ir.groups import Groups, Lists, Mode, device_groups
+from engine.ir.module import Header
+from engine.passes.candidate import GateTerms
+from engine.passes.decompose.emit.scatter import halved_index
+from engine.passes.decompose.find.collectives import Collective
+from engine.passes.decompose.find.flow import Flow
+from engine.passes.decompose.gate.lost_fusion import put_behind, written_out
+from engine.passes.decompose.rings.plans import GatherPlan, ScatterPlan
+from engine.passes.decompose.rings.variants import Variant, link_load
+from engine.passes.decompose.site import AllReduceSite, Case, ChainSite, EinsumUse, GatherSite, ScatterSite, Site
+
+_WHOLE: Mapping[tuple[int, int], int] = {}
+
+
+class Pricing:
+    """Prices sites of one module on one machine, in integer picoseconds of one execution."""
+
+    def __init__(self, flow: Flow, machine: Machine, collectives: Iterable[Collective], editor: Editor) -> None:
+        """`editor`, of the same module, is only looked at."""
+        self._flow = flow
+        self._editor = editor
+        self._machine = machine
+        self._collectives = {c.id: c for c in collectives}
+        self._header = flow.module.header
+        self._einsum_times: dict[tuple[object, ...], int] = {}
+        self._collective_times: dict[int, int] = {}
+        self._lost_times: dict[tuple[int, bool], int] = {}
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether two permutes between the same two devices cannot be in flight together (GPUs: NCCL may deadlock)."""
+        return self._machine.chip.exclusive is Exclusive.SHARED_DEVICES
+
+    def terms(self, site: Site, variant: Variant) -> GateTerms:
+        """The gate's terms for `site` in the form `variant`, which must suit it."""
+        match site:
+            case GatherSite():
+                return self._gather(site, variant, self.comm(site.collectives))
+            case ScatterSite():
+                return self._scatter(site, variant, self.comm((site.collective,)))
+            case AllReduceSite():
+                whole = self.comm((site.scatter.collective,))
+                return self._scatter(site.scatter, variant, whole).then(self._gather(site.gather, variant, 0))
+            case ChainSite():
+                return self._chain(site, variant)
+
+    def comm(self, collectives: Iterable[int]) -> int:
+        """Time of collectives that stay whole."""
+        return sum(self._collective_time(self._collectives[c]) for c in collectives)
+
+    def comp(self, einsums: Iterable[int]) -> int:
+        """Time of einsums that stay whole."""
+        return sum(self._einsum(self._flow.instructions[e], _WHOLE) for e in einsums)
+
+    def shard_bytes(self, site: Site) -> int:
+        """What one position sends at a time."""
+        match site:
+            case GatherSite():
+                return shapes.byte_count(self._flow.instructions[site.operand].shape)
+            case ScatterSite():
+                return shapes.byte_count(self._flow.instructions[site.collective].shape) // (
+                    1 if self._is_scattered(site) else site.groups.size
+                )
+            case _:
+                return self.shard_bytes(site.scatter)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _gather(self, site: GatherSite, variant: Variant, comm: int) -> GateTerms:
+        size = site.groups.size
+        plan = variant.gather_plan(size)
+        shard = self._shard(site)
+        comp = self.comp(u.instruction for u in site.uses)
+        extra = sum(self._hops(site.groups, shard, abs(hops)) for hops in plan.entries if hops)
+        for use in site.uses:
+            extra += self._partials(use, plan, size)
+            if variant.form == "rolled":
+                extra += self._lost_before(use, gathers=True) + self._lost_behind(use)
+            if use.case is Case.CONTRACTING:
+                output = shapes.byte_count(self._flow.instructions[use.instruction].shape)
+                extra += (len(plan.steps) - 1) * self._memory(output)
+        if variant.form == "rolled" and variant.unroll == 1:
+            extra += (size - 1) * self._memory(2 * shard)
+        if site.rebuild:
+            extra += size * self._memory(2 * shard)
+        return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
+
+    def _scatter(self, site: ScatterSite, variant: Variant, comm: int) -> GateTerms:
+        size = site.groups.size
+        plan = variant.scatter_plan(size)
+        shard = self.shard_bytes(site)
+        if variant.accumulate == "f32":
+            element = self._flow.instructions[site.collective].shape.element_type
+            shard = max(shard, shard * 32 // max(1, shapes.bits(element)))
+        comp = self.comp((site.use.instruction,))
+        extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
+        extra += self._partials(site.use, plan, size, self._halves(site) if variant.halved else (_WHOLE,))
+        if variant.form == "rolled":
+            extra += self._lost_before(site.use, gathers=False)
+        extra += size * self._memory(shard)
+        return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
+
+    def _chain(self, site: ChainSite, variant: Variant) -> GateTerms:
+        """Pipelined, shards and accumulators travel together, under all compute. In two phases, one after the other."""
+        groups, size = site.scatter.groups, site.scatter.groups.size
+        sent = (self._shard(site.gather), self.shard_bytes(site.scatter))
+        firsts = [u.instruction for u in site.gather.uses]
+        middle = sum(
+            instruction_time(self._flow.module, self._flow.instructions[m.instruction], self._machine)
+            for m in site.middle
+        )
+        before, after = self.comp(firsts) + middle, self.comp((site.scatter.use.instruction,))
+        comm = self.comm((*site.gather.collectives, site.scatter.collective))
+        pieces = 2 if variant.pipelined_halves else 1
+        extra = sum(self._taken(u, size * pieces, variant.shards) for u in site.gather.uses)
+        extra += self._taken(site.scatter.use, size * pieces, variant.seconds)
+        if variant.form == "rolled":
+            extra += sum(self._lost_before(u, gathers=True) for u in site.gather.uses)
+            extra += self._lost_before(site.scatter.use, gathers=True)
+        extra += size * self._memory(sent[1])
+        if variant.both and not variant.pipelined_halves:
+            rings = [self._ring(groups, n, variant.gather_plan(size), variant) for n in sent]
+            extra += self._hops(groups, max(sent), 1)
+            extra += max(before, rings[0]) + max(after, rings[1]) - max(before + after, sum(rings))
+        else:
+            both = variant.both and not self.one_at_a_time
+            lists, steps = device_lists(groups, self._header), (size - 1) * (pieces if variant.both and not both else 1)
+            rings = [ring_time(self._machine, lists, n // pieces, steps, both).time for n in sent]
+            extra += (variant.turns - 1) * self._hops(groups, sum(sent) // pieces, 1)
+            extra += (size - 1) * self._memory(2 * sent[0]) if variant.form == "rolled" and variant.unroll == 1 else 0
+        return GateTerms(before + after, comm, sum(rings), extra)
+
+    def _ring(self, groups: Groups, shard: int, plan: GatherPlan | ScatterPlan, variant: Variant) -> int:
+        left, right = link_load(plan)
+        lists = device_lists(groups, self._header)
+        both = variant.both and not self.one_at_a_time
+        steps = max(left, right) if both else left + right
+        carried = shard // plan.lanes if isinstance(plan, ScatterPlan) else shard
+        return ring_time(self._machine, lists, carried, steps, both).time
+
+    def _hops(self, groups: Groups, shard: int, hops: int) -> int:
+        return ring_time(self._machine, device_lists(groups, self._header), shard, hops, both=False).time
+
+    def _partials(
+        self,
+        use: EinsumUse,
+        plan: GatherPlan | ScatterPlan,
+        size: int,
+        lanes: Sequence[Mapping[tuple[int, int], int]] = (_WHOLE,),
+    ) -> int:
+        """How much longer the partial einsums of a plan take than the whole one; 0 where they are faster.
+
+        `lanes` are the sizes that the operands have besides in each part of the result shard.
+        """
+        counts: dict[int, int] = {}
+        for slots in plan.steps[:: len(lanes)]:
+            counts[len(slots)] = counts.get(len(slots), 0) + 1
+        return self._longer(use, size, counts, lanes)
+
+    def _halves(self, site: ScatterSite) -> tuple[Mapping[tuple[int, int], int], ...]:
+        """Sizes of the operands' halved dimensions in the two halves of the result shard."""
+        written = self._flow.instructions[site.use.instruction]
+        lhs, rhs = (self._flow.instructions[o].shape for o in written.operand_ids[:2])
+        index = halved_index(read_einsum(written, lhs, rhs), site)
+        if index is None:
+            return (_WHOLE,)
+        middle = (index.size + 1) // 2
+        dims = [(side, dim) for side in (0, 1) if (dim := index.operand(side)) is not None]
+        return tuple(dict.fromkeys(dims, length) for length in (middle, index.size - middle))
+
+    def _taken(self, use: EinsumUse, blocks: int, at_once: int) -> int:
+        """The same for an einsum over `blocks` blocks of which each part takes `at_once`."""
+        return self._longer(use, blocks, {at_once: blocks // at_once, blocks % at_once: 1})
+
+    def _longer(
+        self,
+        use: EinsumUse,
+        blocks: int,
+        counts: Mapping[int, int],
+        lanes: Sequence[Mapping[tuple[int, int], int]] = (_WHOLE,),
+    ) -> int:
+        written = self._flow.instructions[use.instruction]
+        length = self._flow.instructions[written.operand_ids[use.side]].shape.dimensions[use.dim]
+        block = -(-length // blocks)
+        whole = self._einsum(written, _WHOLE)
+        parts = sum(
+            count * self._einsum(written, {**lane, (use.side, use.dim): min(length, taken * block)})
+            for lane in lanes
+            for taken, count in counts.items()
+            if count and taken
+        )
+        return max(0, parts - whole)
+
+    def _lost_before(self, use: EinsumUse, *, gathers: bool) -> int:
+        """Time of what the whole einsum's fusion computed of its operands and a loop finds in memory.
+
+        `gathers`: the blocks of one operand come from elsewhere; otherwise they are sliced off it.
+        """
+        key = (use.instruction, gathers)
+        found = self._lost_times.get(key)
+        if found is None:
+            sliced = {1 - use.side: use.other_dim} if gathers else {use.side: use.dim, 1 - use.side: use.other_dim}
+            works = written_out(self._flow, self._editor, use, sliced)
+            found = self._lost_times[key] = sum(work_time(work, self._machine.chip) for work in works)
+        return found
+
+    def _lost_behind(self, use: EinsumUse) -> int:
+        """Time of what followed the whole einsum in its fusion and follows the loop by itself."""
+        work = put_behind(self._flow, self._editor, use)
+        return 0 if work is None else work_time(work, self._machine.chip)
+
+    def _einsum(self, written: HloInstructionProto, sizes: Mapping[tuple[int, int], int]) -> int:
+        lhs, rhs = (self._flow.instructions[o].shape for o in written.operand_ids[:2])
+        key = (
+            written.opcode,
+            *((*s.dimensions, s.element_type) for s in (lhs, rhs, written.shape)),
+            written.dot_dimension_numbers.SerializeToString(),
+            written.window.SerializeToString(),
+            written.convolution_dimension_numbers.SerializeToString(),
+            tuple(sizes.items()),
+        )
+        found = self._einsum_times.get(key)
+        if found is None:
+            found = einsum_time(self._flow.module, written, self._machine, sizes)
+            self._einsum_times[key] = found
+        return found
+
+    def _collective_time(self, collective: Collective) -> int:
+        found = self._collective_times.get(collective.id)
+        if found is None:
+            groups = device_groups(collective.written, self._header)
+            operands = sum(
+                shapes.byte_count(self._flow.instructions[o].shape) for o in self._flow.operands[collective.start]
+            )
+            whole = operands * len(groups[0]) if collective.opcode == "all-gather" else operands
+            found = collective_time(self._machine, collective.opcode, groups, whole).time
+            self._collective_times[collective.id] = found
+        return found
+
+    def _shard(self, site: GatherSite) -> int:
+        """Bytes of the shard; the operand of a taken-apart all-reduce is the whole array."""
+        whole = shapes.byte_count(self._flow.instructions[site.operand].shape)
+        return whole // site.groups.size if site.operand in site.collectives else whole
+
+    def _is_scattered(self, site: ScatterSite) -> bool:
+        return self._collectives[site.collective].opcode == "reduce-scatter"
+
+    def _memory(self, size: int) -> int:
+        """Moving `size` bytes to or from memory as part of an instruction that runs anyway."""
+        work = work_time(Work(hbm=float(size)), self._machine.chip) - work_time(Work(), self._machine.chip)
+        return max(0, work)
+
+
+def device_lists(groups: Groups, header: Header) -> Lists:
+    """The members of a ring as devices, once for every replica (or partition)."""
+    partitions, replicas = header.num_partitions, header.replica_count
+    if groups.mode is Mode.PARTITION:
+        return tuple(tuple(r * partitions + m for m in group) for r in range(replicas) for group in groups.members)
+    return tuple(tuple(m * partitions + p for m in group) for p in range(partitions) for group in groups.members)

@@ -1,0 +1,136 @@
+"""The gate's terms are those of Wang et al. §5.5: link loads by form, and only what nothing hides as extra."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.chips.machine import Machine
+from engine.cost.collectives import collective_time, ring_time
+from engine.ir.edit import Editor
+from engine.passes.candidate import GateTerms
+from engine.passes.decompose.find.collectives import collectives_of
+from engine.passes.decompose.find.examining import examine
+from engine.passes.decompose.find.finder import Finder
+from engine.passes.decompose.find.flow import Flow
+from engine.passes.decompose.gate.pricing import Pricing
+from engine.passes.decompose.rings.variants import Variant
+from engine.passes.decompose.site import GatherSite, ScatterSite, Site
+from engine.passes.decompose.verdicts import lost, saved, weighed
+from tests.engine.passes.decompose.texts import ALL, machine, module
+
+
+def body(size: int) -> str:
+    how = ALL.replace("[1,4]<=[4]", f"[1,{size}]<=[{size}]")
+    return f"""
+  x = f32[512,1024] parameter(0)
+  v = f32[1024,512] parameter(1)
+  w = f32[512,1024] parameter(2)
+  g = f32[{512 * size},1024] all-gather(x), dimensions={{0}}, {how}
+  y = f32[{512 * size},512] dot(g, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  u = f32[{512 * size},512] parameter(3)
+  z = f32[{512 * size},1024] dot(u, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  r = f32[512,1024] reduce-scatter(z), dimensions={{0}}, to_apply=add, {how.replace("channel_id=1", "channel_id=2")}
+  ROOT out = (f32[{512 * size},512], f32[512,1024]) tuple(y, r)
+"""
+
+
+def sites(size: int, chip: str = "tpu-v4") -> tuple[Pricing, Machine, GatherSite, ScatterSite]:
+    of = module(body(size), partitions=size)
+    flow = Flow(of)
+    finder = Finder(flow)
+    collectives = tuple(collectives_of(flow))
+    gather, scatter = (examine(finder, c) for c in collectives)
+    assert gather.gather is not None
+    assert scatter.scatter is not None
+    found = gather.gather
+    site = GatherSite(
+        found.collective.computation, (found.collective.id,), flow.operands[found.collective.id][0], found.dim,
+        found.groups, found.readers.uses, rebuild=False,
+    )  # fmt: skip
+    where = machine(of, chip)
+    return Pricing(flow, where, collectives, Editor(flow.module)), where, site, scatter.scatter
+
+
+SHARD = 512 * 1024 * 4
+
+
+@pytest.mark.parametrize("size", [4, 5, 8])
+@pytest.mark.parametrize("ring", ["one", "both"])
+def test_rings_are_priced_by_link_load(size: int, ring: str) -> None:
+    pricing, where, gather, scatter = sites(size)
+    variant = Variant(ring=ring)  # type: ignore[arg-type]  # one of the two
+    steps = size - 1 if ring == "one" else size // 2
+    for site in (gather, scatter):
+        groups = site.groups
+        assert pricing.terms(site, variant).ring == ring_time(where, groups, SHARD, steps, both=ring == "both").time
+
+
+def test_two_hop_chains_load_links_twice_and_halves_do_not() -> None:
+    pricing, where, _, scatter = sites(8)
+    stride = pricing.terms(scatter, Variant(unroll=2))
+    assert stride.ring == ring_time(where, scatter.groups, SHARD, 2 * 8 - 3, both=False).time
+    halves = pricing.terms(scatter, Variant(unroll=2, chains="halves"))
+    assert halves.ring == ring_time(where, scatter.groups, SHARD // 2, 2 * 7, both=False).time
+    assert halves.ring < stride.ring
+
+
+def test_einsums_on_halves_are_priced_as_such() -> None:
+    """Twice as many of half the size: what they take longer, by as many launches at least, is extra."""
+    pricing, where, _, scatter = sites(8)
+    whole = pricing.terms(scatter, Variant())
+    halves = pricing.terms(scatter, Variant(unroll=2, chains="halves"))
+    assert halves.comp == whole.comp
+    assert halves.extra >= whole.extra + 8 * where.chip.units.launch // 2
+
+
+def test_one_permute_per_pair_of_devices_makes_both_directions_take_turns() -> None:
+    pricing, where, gather, _ = sites(8, "h100")
+    both = pricing.terms(gather, Variant(ring="both"))
+    assert both.ring == ring_time(where, gather.groups, SHARD, 8 - 1, both=False).time
+
+
+def test_whole_collectives_and_einsums_are_what_they_cost() -> None:
+    pricing, where, gather, scatter = sites(8)
+    terms = pricing.terms(gather, Variant())
+    assert terms.comm == collective_time(where, "all-gather", gather.groups, 8 * SHARD).time
+    assert terms.comp == pricing.comp((gather.uses[0].instruction,))
+    assert (
+        pricing.terms(scatter, Variant()).comm
+        == collective_time(where, "reduce-scatter", scatter.groups, 8 * SHARD).time
+    )
+    assert pricing.shard_bytes(gather) == pricing.shard_bytes(scatter) == SHARD
+
+
+def test_prologues_and_epilogues_are_extra() -> None:
+    pricing, where, gather, scatter = sites(8)
+    hop = ring_time(where, gather.groups, SHARD, 1, both=False).time
+    kinds: tuple[Site, ...] = (gather, scatter)
+    for site in kinds:
+        assert pricing.terms(site, Variant(ring="both")).extra >= hop
+        assert pricing.terms(site, Variant(ring="one")).extra < hop
+
+
+def test_rebuilding_costs() -> None:
+    pricing, _, gather, _ = sites(8)
+    rebuilt = GatherSite(
+        gather.computation, gather.collectives, gather.operand, gather.dim, gather.groups, gather.uses, rebuild=True
+    )
+    assert pricing.terms(rebuilt, Variant()).extra > pricing.terms(gather, Variant()).extra
+
+
+def test_loops_one_after_the_other_hide_their_own_transfers_only() -> None:
+    a, b = GateTerms(10, 8, 4, 1), GateTerms(2, 8, 6, 1)
+    total = a.then(b)
+    assert total.comp + total.comm - total.gain == max(10, 4) + max(2, 6) + 2
+    assert total.gain == a.gain + b.gain
+
+
+def test_words() -> None:
+    hidden = GateTerms(comp=10_000_000, comm=5_000_000, ring=4_000_000, extra=1_000_000)
+    assert saved(hidden) == "saves 4.00 µs of 5.00 µs: the transfer (4.00 µs) fits under 10.0 µs of einsums"
+    exposed = GateTerms(comp=10_000_000, comm=8_000_000, ring=12_000_000, extra=1_000_000)
+    assert saved(exposed) == "saves 5.00 µs: 10.0 µs of einsums run under the transfer (12.0 µs)"
+    worse = GateTerms(comp=1_000_000, comm=4_400_000, ring=4_100_000, extra=2_000_000)
+    assert lost(worse) == "exposed transfer 3.10 µs + extra 2.00 µs > 4.40 µs saved"
+    assert weighed(worse) == f"decomposed although {lost(worse)}"
+    assert lost(GateTerms(comp=9, comm=1_000, ring=2, extra=5_000)) == "extra 5.00 ns > 1.00 ns saved"
