@@ -3,6 +3,9 @@
 # PYTHON=/path/to/python overrides the search for the newest CPython from 3.11 on.
 PYTHON ?=
 
+# EXTRAS="tpu cuda" makes `make test` install more extras of pyproject.toml and run the tests that need them.
+EXTRAS ?=
+
 ifeq ($(OS),Windows_NT)
 BIN := .venv/Scripts
 else
@@ -34,13 +37,14 @@ help:
 	@echo 'make clean        remove .venv and everything that was built'
 	@echo
 	@echo 'PYTHON=/path/to/python3 overrides the search for the newest CPython from 3.11 on.'
+	@echo 'EXTRAS=tpu lets make test compile a small module with the TPU compiler as well (Linux x86-64; 600 MB).'
 
 demo:
 	$(call environment,)
 	@$(BIN)/lapstrake demo
 
 test:
-	$(call environment,dev exact)
+	$(call environment,dev exact $(EXTRAS))
 	@$(BIN)/python tools/check.py
 
 test-all:

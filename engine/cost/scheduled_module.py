@@ -30,8 +30,12 @@ class ScheduledModule:
     schedule: CompilerSchedule
 
 
-def read_scheduled_module(text: str, path: str) -> ScheduledModule:
-    """Read a ScheduleProto in text format. Raises InputError with the place of what is wrong."""
+def read_scheduled_module(text: str, path: str, header: Header | None = None) -> ScheduledModule:
+    """Read a ScheduleProto in text format. Raises InputError with the place of what is wrong.
+
+    `header`: how many devices the module was compiled for, which a ScheduleProto does not say; by default what its
+    collectives name, with a note.
+    """
     schedule = read_schedule(text, path)
     proto = HloModuleProto()
     message = TextMessage(text, path)
@@ -40,7 +44,7 @@ def read_scheduled_module(text: str, path: str) -> ScheduledModule:
             _read(message, proto)
         elif value is None:
             message.skip()
-    header, note = infer_counts(proto, Header())
+    header, note = infer_counts(proto, header or Header())
     ids = {i.name: i.id for c in proto.computations for i in c.instructions}
     computations = {c.name: c.id for c in proto.computations}
     for scheduled in schedule.computations:

@@ -100,7 +100,10 @@ def _attempt(
         seconds = time.perf_counter() - begun
         schedules = sorted(Path(folder).glob("*schedule.txt"))
         schedule = schedules[0].read_text(errors="replace") if schedules else ""
-    return Compiled(target, text, schedule, seconds, _versions(target.platform), dict(options), notes=notes)
+    replicas = program.header.replica_count if isinstance(program, Module) else 1
+    return Compiled(
+        target, text, schedule, seconds, _versions(target.platform), dict(options), notes=notes, replicas=replicas
+    )
 
 
 def _compile(

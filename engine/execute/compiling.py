@@ -15,7 +15,7 @@ from engine.control import QUIET, Control
 from engine.cost.scheduled_module import ScheduledModule, read_scheduled_module
 from engine.errors import UnsupportedError, UsageError, WorkerError
 from engine.execute.targets import Target, check_installed
-from engine.ir.module import Module
+from engine.ir.module import Header, Module
 
 DEADLINE = 900.0
 """Seconds that a compilation may take; layers unrolled in large modules take minutes."""
@@ -84,6 +84,8 @@ class Compiled:
     """Computations whose order was forced."""
     notes: tuple[str, ...] = ()
     """What of the module the compiler was not told, in sentences."""
+    replicas: int = 1
+    """Of the target's devices; the rest is partitions."""
 
     def predicted(self) -> ScheduledModule:
         """The schedule, read. Raises Unpredicted where there is none."""
@@ -91,7 +93,10 @@ class Compiled:
             raise Unpredicted(
                 f"the compiler for {self.target} predicted no schedule: nothing in the module is asynchronous"
             )
-        return read_scheduled_module(self.schedule, f"the schedule that the compiler for {self.target} predicts")
+        header = Header(self.target.devices // self.replicas, self.replicas)
+        return read_scheduled_module(
+            self.schedule, f"the schedule that the compiler for {self.target} predicts", header
+        )
 
 
 def compile_module(

@@ -23,6 +23,12 @@ def test_targets_prepare_the_environment_first(target: str) -> None:
     assert printed.stdout.index("tools/environment.py") < printed.stdout.index(".venv/")
 
 
+def test_continuous_integration_installs_the_tpu_compiler() -> None:
+    (command,) = (line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line.startswith("exec make"))
+    assert '--extras "dev exact tpu"' in make("--dry-run", *command.split()[2:]).stdout
+    assert '--extras "dev exact "' in make("--dry-run", "test").stdout
+
+
 def test_help_is_the_default_and_names_every_target() -> None:
     printed = make().stdout
     assert all(f"make {target} " in printed for target in (*TARGETS, "clean"))

@@ -17,11 +17,22 @@ from engine.session.production import PIN_BUDGET, Produced, Production
 from engine.session.production_tuning import Searched
 from engine.session.tuning import Trial
 from engine.timeline.timeline import Metrics
+from tests.extras import needs_libtpu
 
 NOTHING = Metrics(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0)
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "tests" / "data" / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
 SCHEDULE = ROOT / "tests" / "data" / "tpu-compiler" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
+SMALL = """
+HloModule small, num_partitions=8
+
+ENTRY main {
+  x = bf16[128,512] parameter(0)
+  w = bf16[512,256] parameter(1)
+  g = bf16[1024,512] all-gather(x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
+  ROOT d = bf16[1024,256] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
 COMMAND = ["compile", str(MODULE), "--target", "tpu:v4:2x2x2", "--quiet"]
 
 
@@ -54,6 +65,28 @@ def test_a_table_of_variants(plans: list[Plan], capsys: pytest.CaptureFixture[st
     made = tmp_path / "made"
     assert sorted(f.name for f in made.iterdir()) == ["TPU-compiler-default.hlo", "TPU-compiler-default.schedule.txt"]
     assert (made / "TPU-compiler-default.hlo").read_text() == "HloModule optimised"
+
+
+@needs_libtpu
+def test_the_tpu_compiler_without_a_tpu(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The compiler itself, in its process: what continuous integration installs the extra for. 3 s."""
+    (tmp_path / "small.hlo").write_text(SMALL)
+    command = ["compile", str(tmp_path / "small.hlo"), "--target", "tpu:v4:2x2x2", "--json", "-o", str(tmp_path)]
+    assert main(command) == DONE
+    said = capsys.readouterr()
+    assert "inferred" not in said.err
+    report = json.loads(said.out)["compiler"]
+    assert report["versions"]["libtpu"]
+    assert [text for text in report["missing"] if "nothing in the module is asynchronous" not in text] == []
+    whole, decomposed, ours, pinned = report["variants"]
+    assert whole["name"] == "TPU compiler, without decomposition"
+    assert (whole["permutes_each_way"], decomposed["permutes_each_way"]) == (0, 1)
+    assert pinned["pinned"]
+    assert pinned["cycles"] <= ours["cycles"]
+    assert all(variant["cycles"] > variant["waiting_cycles"] > 0 for variant in report["variants"])
+    text = (tmp_path / "TPU-compiler-without-decomposition.hlo").read_text()
+    assert "is_scheduled=true" in text
+    assert "all-gather(" in text
 
 
 def test_json(plans: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Production compilers without a device. What needs libtpu is part of `make test-all`, which installs it."""
+"""Production compilers without a device. Most of what needs libtpu is part of `make test-all`, which installs it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from engine.ir.graphs import graph_of
 from engine.ir.module import Module
 from engine.session.plan import Plan
 from engine.session.production import Production, link_load, produce
+from tests.extras import needs_libtpu
 
 TEXT = """
 HloModule small, num_partitions=8
@@ -38,7 +39,6 @@ ENTRY main {
 """
 V4 = Target.parse("tpu:v4:2x2x2")
 DATA = Path(__file__).parent.parent.parent / "data"
-needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="the extra tpu is not installed")
 
 
 def small() -> Module:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 from jaxlib.mlir import ir
 
@@ -12,9 +10,9 @@ from engine.execute.portable import DONOR, context, portable, refused_alias
 from engine.execute.targets import Target
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
+from tests.extras import needs_libtpu
 
 V4 = Target.parse("tpu:v4:2x2x2")
-needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="the extra tpu is not installed")
 SIZES = "Expected aliased input 0 at index {} and output at index {0} to have the same size."
 
 

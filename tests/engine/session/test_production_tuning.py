@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,9 @@ from engine.session.finished import finished
 from engine.session.plan import Plan
 from engine.session.production import PIN_BUDGET, Production
 from engine.session.production_tuning import QUICK, THOROUGH, CompilersJudge, tune_production
+from tests.extras import needs_libtpu
 
 DATA = Path(__file__).parents[2] / "data"
-needs_libtpu = pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="the extra tpu is not installed")
 MEGA = DATA / "partitioned" / "mlp_mega.hlo"
 
 
