@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from PySide6.QtCore import QFileSystemWatcher, QObject, Signal
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
 from app.jobs import Jobs
 from app.reading import read_file, told
+from app.replacing import Answer, Replacement
 from app.settings import Settings
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
@@ -26,7 +27,17 @@ class Documents(QObject):
 
     changed_on_disk = Signal(str)
     noticed = Signal(str)
-    """One sentence for the user about what was opened."""
+    """One sentence for the user about what was opened, of interest for a moment."""
+    refused = Signal(str, str, object)
+    """Something was not opened, or is not what it was: what that is, a sentence, and ways out (text, what to do)."""
+    mended = Signal(str)
+    """What was refused, or had changed on disk, is read now."""
+    replaced = Signal()
+    """Another session is open."""
+    kept = Signal()
+    """Whether there is unsaved work may be another answer now."""
+    recovered = Signal()
+    """What was left behind is open again."""
     read = Signal()
     """`modules` are others now."""
 
@@ -42,7 +53,12 @@ class Documents(QObject):
         self._last_key = 0
         self._changed: set[str] = set()
         self._recovered = False
-        self._kept: tuple[object, ...] = ()
+        self._kept: tuple[tuple[object, ...], int] = ((), -1)
+        self._arranged: tuple[object, ...] = ()
+        self._coming: Replacement | None = None
+        self._rereading: dict[str, Replacement] = {}
+        self.may_go: Callable[[], bool] = lambda: True
+        """Asks the user about what was changed while its replacement was read."""
         self._facts: dict[str, Facts] = {}
         self._hashes: Mapping[str, str] = {}
         self._machine = MachineSpec()
@@ -56,27 +72,37 @@ class Documents(QObject):
         """What an entry's plan is applied to; None while that is not read."""
         return self.modules.get(entry.module) if entry is not None else None
 
-    def open(self, *paths: str, machine: MachineSpec | None = None) -> None:
+    @property
+    def replacing(self) -> bool:
+        """Whether something is being read that will take the place of what is open."""
+        coming = (*self._rereading.values(), *((self._coming,) if self._coming is not None else ()))
+        return any(replacement.going_on for replacement in coming)
+
+    def open(self, *paths: str, machine: MachineSpec | None = None, recovered: bool = False) -> None:
         """Open modules under the plans that are shown first, or a saved session and the modules it is about.
 
-        Modules given beside a session are added to it. Without `machine` the chip stays that of what was open.
+        Modules given beside a session are added to it. Without `machine` the chip stays that of what was open. What is
+        open stays until a module is read, and for good where none can be. A session that is `recovered` counts as one
+        that was never saved.
         """
         entry = self._store.state.active_entry
-        self._machine = machine or (MachineSpec(entry.machine.chip) if entry is not None else MachineSpec())
+        machine = machine or (MachineSpec(entry.machine.chip) if entry is not None else MachineSpec())
         sessions = [path for path in paths if files.is_session(path)]
         modules = [path for path in paths if path not in sessions]
+        self._give_up()
         if not sessions:
-            self.session_path = ""
-            self._begin(edits.begun(*dict.fromkeys(map(captured_file, modules))), {})
+            found = edits.begun(*dict.fromkeys(map(captured_file, modules)))
+            self._replace(_Opening(found, machine, paths=paths))
             return
         try:
             saved = files.load(sessions[0])
         except InputError as error:
-            self._store.reset(replace(edits.begun(sessions[0]), reading=False, problem=told(error)))
+            if self._is_open:
+                self._refuse(Path(sessions[0]).name, told(error), paths)
+            else:
+                self._store.reset(replace(edits.begun(sessions[0]), reading=False, problem=told(error)))
             return
-        self.session_path = sessions[0]
-        self._begin(saved.session, saved.hashes)
-        self.add(*modules)
+        self._replace(_Opening(saved.session, machine, saved.hashes, sessions[0], tuple(modules), paths, recovered))
         if len(sessions) > 1:
             self.noticed.emit(f"One session can be open at a time: {Path(sessions[1]).name} was not opened")
 
@@ -99,15 +125,23 @@ class Documents(QObject):
 
     def recover(self, path: str) -> None:
         """Open a session as one that was never saved."""
-        self.open(path)
-        self.session_path = ""
-        self._recovered = True
+        self.open(path, recovered=True)
 
     @property
     def unsaved(self) -> bool:
-        """Whether there is work that is in no file of the user's."""
+        """Whether there is work that is in no file of the user's: plans, modules and marks; and how a saved session is
+        arranged."""
         session = self._store.state
-        return bool(session.entries) and not session.reading and _work(session) != self._kept
+        work, position = self._kept
+        if not session.entries or session.reading or self._store.position == position:
+            return False
+        return _work(session) != work or (bool(self.session_path) and _arranged(session) != self._arranged)
+
+    def _keep(self) -> None:
+        """What is open is what is in the user's files."""
+        self._kept = _work(self._store.state), self._store.position
+        self._arranged = _arranged(self._store.state)
+        self.kept.emit()
 
     def save(self, path: str) -> str:
         """Save the session. Returns what went wrong, empty when nothing did."""
@@ -116,7 +150,7 @@ class Documents(QObject):
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         self.session_path = path
-        self._kept = _work(self._store.state)
+        self._keep()
         self._settings.remember(str(Path(path).absolute()))
         return ""
 
@@ -126,13 +160,16 @@ class Documents(QObject):
         wanted = [m for m in session.modules if m.key in self._changed or m.key not in self.modules]
         active = session.active_module
         wanted = wanted or ([active] if active is not None else [])
-        for module in wanted:
+        for module in [module for module in wanted if module.key in self.modules]:
+            self._read_again(module)
+        missing = [module for module in wanted if module.key not in self.modules]
+        for module in missing:
             self._forget(module.key)
-        if wanted:
-            session = fresh(session, [module.key for module in wanted])
+        if missing:
+            session = fresh(session, [module.key for module in missing])
             self._store.reset(replace(session, reading=not self.modules, problem=""))
             self.read.emit()
-            self._start(*wanted)
+            self._start(*missing)
 
     def retry(self, entry: Entry | None) -> bool:
         """Read the module of an entry if it could not be read. Returns whether that was so."""
@@ -142,18 +179,113 @@ class Documents(QObject):
         self.reload()
         return True
 
-    def _begin(self, session: Session, hashes: Mapping[str, str]) -> None:
-        """Take `session` and read its modules."""
-        self._hashes = hashes
+    @property
+    def _is_open(self) -> bool:
+        """Whether something is shown that would be missed."""
+        session = self._store.state
+        return bool(session.entries) and not session.problem and not session.reading
+
+    def _give_up(self) -> None:
+        """Read nothing more of what was to take the place of what is open."""
+        for replacement in (self._coming, *self._rereading.values()):
+            if replacement is not None:
+                replacement.give_up()
+        self._coming = None
+        self._rereading.clear()
+
+    def _replace(self, wanted: _Opening) -> None:
+        """Take what is `wanted`: at once where nothing is open, else when the first of its modules is read."""
+        if not self._is_open:
+            self._begin(wanted)
+            self._start(*wanted.session.modules)
+            self.add(*wanted.beside)
+            return
+        position = self._store.position
+
+        def ready() -> None:
+            if self._store.position != position and self.unsaved:
+                QTimer.singleShot(0, lambda: take() if self._coming is coming and self.may_go() else None)
+            else:
+                take()
+
+        def take() -> None:
+            self._coming = None
+            self._begin(wanted)
+            self._reading.update(coming.reading)
+            answers = [(file, coming.answers[file.key]) for file in coming.modules if file.key in coming.answers]
+            # Those that were read first: else it would look as if none had been.
+            for file, answer in sorted(answers, key=lambda item: isinstance(item[1], LapstrakeError)):
+                self._answered(file, answer)
+            self.add(*wanted.beside)
+
+        def refused() -> None:
+            self._coming = None
+            name = Path(wanted.path).name or coming.names()
+            none = "None of its modules could be read. " if wanted.path else ""
+            if coming.cancelled:
+                self.noticed.emit(f"{name} was not opened: cancelled")
+            else:
+                self._refuse(name, none + coming.said(), wanted.paths)
+
+        def late(file: ModuleFile, job: int, answer: Answer) -> None:
+            if self._reading.get(file.key) == job:
+                del self._reading[file.key]
+                self._answered(file, answer)
+
+        coming = Replacement(self._jobs, wanted.session.modules, ready=ready, refused=refused, late=late)
+        self._coming = coming
+        coming.start()
+
+    def _refuse(self, name: str, why: str, paths: Collection[str]) -> None:
+        said = f"{name} was not opened, and what is open stays. {why}"
+        again = (("Try again", lambda: self.open(*paths) if self.may_go() else None),)
+        self.refused.emit("opening", said, again)
+
+    def _begin(self, wanted: _Opening) -> None:
+        """Take a session whose modules are still to come."""
+        session = wanted.session
+        self._machine, self._hashes, self._recovered = wanted.machine, wanted.hashes, wanted.recovered
+        self.session_path = "" if wanted.recovered else wanted.path
         self._adding.clear()
-        self._recovered = False
-        self._kept = ()
+        self._kept = (), -1
         for key in {*self.modules, *self._reading}:
             self._forget(key)
         self._last_key = max((int(m.key) for m in session.modules if m.key.isdecimal()), default=0)
         self._store.reset(replace(session, reading=True, problem=""))
         self.read.emit()
-        self._start(*session.modules)
+        self.replaced.emit()
+
+    def _read_again(self, file: ModuleFile) -> None:
+        """Read a module that is there already; it stays what it was where that fails."""
+
+        def ready() -> None:
+            del self._rereading[file.key]
+            answer = again.answers[file.key]
+            if self._store.state.module(file.key) is None or isinstance(answer, LapstrakeError):
+                return
+            clean = not self.unsaved
+            self._forget(file.key)
+            self.modules[file.key], self._facts[file.key] = answer
+            self._store.reset(replace(fresh(self._store.state, [file.key]), problem=""))
+            self._take_in()
+            self.read.emit()
+            if clean:
+                self._keep()
+            self.mended.emit(file.path)
+
+        def refused() -> None:
+            del self._rereading[file.key]
+            name = Path(file.path).name
+            if again.cancelled:
+                self.noticed.emit(f"{name} was not read again: cancelled")
+            else:
+                said = f"{name} was not read again, and what is shown is as it was read before. {again.said()}"
+                self.refused.emit(file.path, said, (("Read again", self.reload),))
+
+        if file.key in self._rereading:
+            self._rereading.pop(file.key).give_up()
+        again = self._rereading[file.key] = Replacement(self._jobs, (file,), ready=ready, refused=refused)
+        again.start()
 
     def _forget(self, key: str) -> None:
         self.modules.pop(key, None)
@@ -175,12 +307,12 @@ class Documents(QObject):
         def done(read: Module, facts: Facts) -> None:
             if current():
                 del self._reading[module.key]
-                self._arrived(module, read, facts)
+                self._answered(module, (read, facts))
 
         def failed(error: LapstrakeError) -> None:
             if current():
                 del self._reading[module.key]
-                self._failed(module, error)
+                self._answered(module, error)
 
         try:
             job = read_file(self._jobs, module.path, done, failed)
@@ -189,6 +321,12 @@ class Documents(QObject):
             return
         self._reading[module.key] = job
 
+    def _answered(self, file: ModuleFile, answer: Answer) -> None:
+        if isinstance(answer, LapstrakeError):
+            self._failed(file, answer)
+        else:
+            self._arrived(file, *answer)
+
     def _arrived(self, file: ModuleFile, module: Module, facts: Facts) -> None:
         self.modules[file.key] = module
         self._facts[file.key] = facts
@@ -196,14 +334,15 @@ class Documents(QObject):
         self._take_in()
         self.read.emit()
         if self._hashes.get(file.key, "") not in ("", facts.sha256):
-            self.noticed.emit(f"{Path(file.path).name} is not what it was when the session was saved")
+            said = f"{Path(file.path).name} is not what it was when the session was saved: its plans are applied to it "
+            self.refused.emit(file.path, f"{said}as it is now, and names in them may mean other instructions.", ())
 
     def _failed(self, file: ModuleFile, error: LapstrakeError) -> None:
         session = self._store.state
         name = Path(file.path).name
         asked = isinstance(error, Cancelled)
         if self._adding.pop(file.key, None) is not None:
-            self.noticed.emit(f"{name} was not added: {'cancelled' if asked else error}")
+            self._complain(file, f"{name} was not added", error)
         elif all(m.key not in self.modules and m.key not in self._reading for m in session.modules):
             for key in [*self._adding]:
                 del self._adding[key]
@@ -220,8 +359,14 @@ class Documents(QObject):
             self._store.settle(entries=session.entries)
         else:
             self._store.settle(modules=tuple(m for m in session.modules if m.key != file.key))
-            self.noticed.emit(f"{name} was not opened: {'cancelled' if asked else error}")
+            self._complain(file, f"{name} was not opened", error)
         self._take_in()
+
+    def _complain(self, file: ModuleFile, what: str, error: LapstrakeError) -> None:
+        if isinstance(error, Cancelled):
+            self.noticed.emit(f"{what}: cancelled")
+        else:
+            self.refused.emit(file.path, f"{what}: {told(error)}", (("Try again", lambda: self.add(file.path)),))
 
     def _take_in(self) -> None:
         """Show what has arrived: in the session's order, and beside what it holds already."""
@@ -238,10 +383,12 @@ class Documents(QObject):
             session = self._with_entries(session, file.key)
         if session.reading and session.entries and self.modules:
             self._store.reset(replace(session, reading=False, problem=""))
+            if self._recovered:
+                self.recovered.emit()
         elif session is not self._store.state:
             self._store.settle(modules=session.modules, entries=session.entries)
         if untouched and not self._recovered:
-            self._kept = _work(self._store.state)
+            self._keep()
         if not self._store.state.reading:
             for key in [key for key in self._adding if key in self.modules]:
                 file = replace(self._adding.pop(key), facts=self._facts[key])
@@ -296,6 +443,27 @@ class Documents(QObject):
         if keys:
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """A session whose modules are to be read, and what is known of it besides."""
+
+    session: Session
+    machine: MachineSpec
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+    """Of the session's own file."""
+    beside: tuple[str, ...] = ()
+    """Modules to add to it."""
+    paths: tuple[str, ...] = ()
+    """All that was asked for."""
+    recovered: bool = False
+
+
+def _arranged(session: Session) -> tuple[object, ...]:
+    """What is kept with a session besides the work."""
+    return session.base, session.lanes, tuple(entry.collapsed for entry in session.entries)
 
 
 def _work(session: Session) -> tuple[object, ...]:

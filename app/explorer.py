@@ -26,13 +26,14 @@ from app.pruning import Pruning
 from app.recordings import Recordings
 from app.recovery import Recovery
 from app.runs import Runs
+from app.saving import Saving
 from app.settings import Settings
 from app.trials import Trials
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
-from engine.session import edits, files
+from engine.session import edits
 from engine.session.commands import report_command
 from engine.session.lookup import lookup
 from engine.session.session import TRANSIENT, Asked, Session
@@ -63,6 +64,8 @@ from views.runs.runner import Task
 from views.theme import DARK, Theme, chosen_theme, palette_of
 from views.timeline.table import TablePane
 
+PASSING_MS = 8000
+"""How long the line at the bottom says what is of interest for a moment."""
 _GRAPH = "graph"
 """What jobs for the graph are near: one follows the other, and leaves the workers that plan alone."""
 
@@ -73,7 +76,7 @@ class Explorer(QObject):
     def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.settings: Settings = settings
-        self.store: Store[Session] = Store(Session(), TRANSIENT)
+        self.store: Store[Session] = Store(Session(), TRANSIENT, mended=edits.sound)
         self.job_list: Jobs = Jobs(self)
         self.evaluations: Evaluations = Evaluations(self.store, self.job_list, self)
         self.trials: Trials = Trials(self.job_list, self)
@@ -101,7 +104,7 @@ class Explorer(QObject):
         self.graph: GraphPane = GraphPane(self)
         self.runs_pane: RunsPane = RunsPane(self, self.runs)
         self.exports: Exports = Exports(self.store, self.job_list, self.documents, self)
-        self.exports.said.connect(self._said)
+        self.exports.said.connect(self.say)
         self.export: ExportPane = ExportPane(self, self.exports)
         self.window.add_bottom(
             [
@@ -117,19 +120,24 @@ class Explorer(QObject):
             ]
         )
         self.iterations: Iterations = Iterations(
-            self.store, self.job_list, self.evaluations, self.documents, self.window, self._said
+            self.store, self.job_list, self.evaluations, self.documents, self.window, self.say
         )
         self.recordings.arrived.connect(self._reveal)
         self.imports: Imports = Imports(
-            self.store, self.job_list, self.window, self._said, settings.folder / kept.FOLDER, self.documents
+            self.store, self.job_list, self.window, self.say, settings.folder / kept.FOLDER, self.documents
         )
+        self.saving: Saving = Saving(self)
         self.opening: Opening = Opening(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
         self.window.timelines.search.line.textChanged.connect(self.graph.marking.search_for)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()
         self.documents.changed_on_disk.connect(self._changed_on_disk)
-        self.documents.noticed.connect(self._said)
+        self.documents.noticed.connect(self.say)
+        self.documents.refused.connect(self.window.notices.say)
+        self.documents.mended.connect(self.window.notices.dismiss)
+        self.documents.replaced.connect(self.window.notices.clear)
+        self.documents.recovered.connect(self.recovery.settle)
 
     # views.ports.Host
 
@@ -160,6 +168,9 @@ class Explorer(QObject):
 
     def recoverable(self) -> str:
         return str(self.recovery.last() or "")
+
+    def may_close(self) -> bool:
+        return self.saving.may_go()
 
     def open(self, *paths: str) -> None:
         self.opening.open(*paths)
@@ -250,6 +261,7 @@ class Explorer(QObject):
 
     def leave(self) -> None:
         """Keep what is remembered; end every job."""
+        self.saving.leave()
         self.settings.geometry = self.window.saveGeometry()
         self.settings.layout = self.window.layout_state()
         self.settings.sync()
@@ -267,38 +279,19 @@ class Explorer(QObject):
         name = f"{Path(self.store.state.path).stem}.png"
         path, _ = QFileDialog.getSaveFileName(self.window, "Save timelines", name, "Pictures (*.png *.svg)")
         if path:
-            self._said(save_picture(self.window.timelines.view, path))
+            self._pictured(path, save_picture(self.window.timelines.view, path))
 
     def ask_graph_picture(self) -> None:
         name = f"{Path(self.store.state.path).stem}.graph.png"
         path, _ = QFileDialog.getSaveFileName(self.window, "Save graph", name, "Graphs (*.png *.svg *.dot)")
         if path:
-            self._said(save_graph(self.graph.view, path))
+            self._pictured(path, save_graph(self.graph.view, path))
 
-    def save(self) -> None:
-        if self.documents.session_path:
-            self._save_to(self.documents.session_path)
+    def _pictured(self, path: str, trouble: str) -> None:
+        if trouble:
+            self.window.notices.say("picture", trouble)
         else:
-            self.ask_save()
-
-    def ask_save(self) -> None:
-        name = str(Path(self.store.state.path).with_suffix(files.SUFFIX))
-        path, _ = QFileDialog.getSaveFileName(self.window, "Save session", name, f"Sessions (*{files.SUFFIX})")
-        if path:
-            self._save_to(path if Path(path).suffix else f"{path}{files.SUFFIX}")
-
-    def _save_to(self, path: str) -> None:
-        trouble = self._keep_beside(path) or self.documents.save(path)
-        self._said(trouble or f"saved {Path(path).name}")
-
-    def _keep_beside(self, path: str) -> str:
-        """Copy recordings that the window made to where the session is saved. Returns what went wrong."""
-        try:
-            moved = kept.moved_beside(self.store.state, path, self.settings.folder / kept.FOLDER)
-        except (OSError, LapstrakeError) as error:
-            return str(error)
-        self.store.settle(entries=moved.entries, modules=moved.modules)
-        return ""
+            self.say(f"saved {Path(path).name}")
 
     def show_export(self, what: str) -> None:
         self.export.choose(what)
@@ -311,13 +304,14 @@ class Explorer(QObject):
         self.recordings.retry(self.store.state.active)
         self.evaluations.retry(self.store.state.active)
 
-    def _changed_on_disk(self, path: str) -> None:
-        keys = self.keys_of("reload")
-        self.window.statusBar().showMessage(f"{Path(path).name} has changed on disk: {keys} reads it again")
+    def say(self, text: str) -> None:
+        """Something that is of interest for a moment."""
+        if text:
+            self.window.statusBar().showMessage(text, PASSING_MS)
 
-    def _said(self, trouble: str) -> None:
-        if trouble:
-            self.window.statusBar().showMessage(trouble)
+    def _changed_on_disk(self, path: str) -> None:
+        said = f"{Path(path).name} has changed on disk: what is shown is of the file as it was read."
+        self.window.notices.say(path, said, (("Read again", self.documents.reload),))
 
     # Editing
 
@@ -394,7 +388,7 @@ class Explorer(QObject):
         if entry is not None:
             command = report_command(session.path, entry)
             QGuiApplication.clipboard().setText(command)
-            self.window.statusBar().showMessage(f"copied: {command}", 8000)
+            self.say(f"copied: {command}")
 
     # Looks and help
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu
 
 from engine.export.captured import captured_file
 from engine.hlo.dump import modules_in
@@ -40,7 +40,7 @@ class Opening:
         """Open modules, a session, or what is picked of a dump folder, in place of what is open."""
 
         def replace(found: Sequence[str]) -> None:
-            if self._may_go():
+            if self._explorer.saving.may_go():
                 self._documents.open(*found, machine=machine)
 
         others = [path for path in paths if not self._explorer.imports.take(path)]
@@ -95,9 +95,8 @@ class Opening:
     def recover(self) -> None:
         """Go on with the last session, as one that was never saved."""
         path = self._explorer.recoverable()
-        if path and self._may_go():
+        if path and self._explorer.saving.may_go():
             self._documents.recover(path)
-            self._explorer.recovery.discard()
 
     def remove(self) -> None:
         """Take the active module and its variants out of the session."""
@@ -123,22 +122,6 @@ class Opening:
         )
         if accepted:
             self._store.become(f"Name module {module.key}", edits.module_named(session, module.key, name))
-
-    def _may_go(self) -> bool:
-        """Whether what is open may be replaced: it is saved, gets saved now, or is given up."""
-        if not self._documents.unsaved:
-            return True
-        answer = QMessageBox.question(
-            self._explorer.window,
-            "Not saved",
-            "The variants, marks and modules of the open session were not saved. Save them first?",
-            QMessageBox.StandardButton.Save | QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel,
-            QMessageBox.StandardButton.Save,
-        )
-        if answer == QMessageBox.StandardButton.Save:
-            self._explorer.save()
-            return not self._documents.unsaved
-        return answer == QMessageBox.StandardButton.Discard
 
     def _resolved(self, paths: Sequence[str], take: Callable[[Sequence[str]], None]) -> None:
         """Have `take` called with files: those given, and what the user picks of a dump folder among them."""

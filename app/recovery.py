@@ -47,6 +47,11 @@ class Recovery(QObject):
         found = [*self.left_behind(), self._last]
         return next((path for path in found if path.is_file()), None)
 
+    def settle(self) -> None:
+        """What was left behind is open again: it is kept as this window's, and forgotten as another's."""
+        self.write()
+        self.discard()
+
     def discard(self) -> None:
         """Forget what was left behind."""
         for path in self.left_behind():

@@ -98,6 +98,7 @@ def explorer(application: QApplication, theme: str, size: tuple[int, int]) -> It
         made.window.resize(*size)
         _pump(application)
         yield made
+        made.leave()  # nobody is there to be asked about what was not saved
         made.window.close()
         made.window.deleteLater()
         made.deleteLater()

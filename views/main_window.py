@@ -15,6 +15,7 @@ from views.candidates.collectives import Collectives
 from views.inspector.inspector import Inspector
 from views.jobs.log import JobLog
 from views.modules import ModuleList
+from views.notices import Notices
 from views.plan.plan_line import PlanLine
 from views.ports import Host, Lazy, follow
 from views.status import StatusBar
@@ -52,6 +53,7 @@ class MainWindow(QMainWindow):
         self.timelines = TimelinePane(host, self.range)
         self.setCentralWidget(self.timelines)
         self.plan_line = PlanLine(host)
+        self.notices = Notices(host)
         self.menus = QMenuBar()
         self.setMenuWidget(self._top())
         self.collectives = Collectives(host)
@@ -83,6 +85,7 @@ class MainWindow(QMainWindow):
         column.setSpacing(0)
         column.addWidget(self.menus)
         column.addWidget(self.plan_line)
+        column.addWidget(self.notices)
         return top
 
     def _left(self) -> QWidget:
@@ -171,7 +174,7 @@ class MainWindow(QMainWindow):
             self.docks["Collectives"].setWindowTitle(f"Collectives  {count:,}" if count else "Collectives")
         if changed & {"modules"}:
             name = _named(session)
-            self.setWindowTitle(f"{name} — Lapstrake" if name else "Lapstrake")
+            self.setWindowTitle(f"{name}[*] — Lapstrake" if name else "Lapstrake")
             for title in ("Collectives", "Inspector"):
                 dock = self.docks.get(title)
                 if dock is not None:
@@ -188,6 +191,9 @@ class MainWindow(QMainWindow):
             self._host.drop(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if not self._host.may_close():
+            event.ignore()
+            return
         self._host.perform("leave")
         super().closeEvent(event)
 

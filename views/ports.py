@@ -83,6 +83,10 @@ class Host(Protocol):
         """Path of the session to go on with, after a crash or not; empty when there is none."""
         ...
 
+    def may_close(self) -> bool:
+        """Whether the window may close: the user is asked about work that is in no file."""
+        ...
+
     def open(self, *paths: str) -> None:
         """Open files in place of what is open."""
         ...

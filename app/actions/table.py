@@ -148,8 +148,8 @@ FILE = (
         enabled=opened,
         tip="A measured run (xplane.pb, Perfetto JSON) or ScheduleProto text as a variant beside the predicted ones",
     ),
-    Action("save", "Save session", "File", lambda e: e.save(), ("Ctrl+S",), enabled=opened, separated=True),
-    Action("save-as", "Save session as …", "File", lambda e: e.ask_save(), ("Ctrl+Shift+S",), enabled=opened),
+    Action("save", "Save session", "File", lambda e: e.saving.save(), ("Ctrl+S",), enabled=opened, separated=True),
+    Action("save-as", "Save session as …", "File", lambda e: e.saving.ask_save(), ("Ctrl+Shift+S",), enabled=opened),
     Action(
         "export",
         "Export …",

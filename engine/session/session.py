@@ -15,8 +15,8 @@ from engine.session.lanes import Lanes
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 
-TRANSIENT = frozenset({"selection", "reading", "problem", "matches"})
-"""Fields of a Session that undo leaves alone."""
+TRANSIENT = frozenset({"active", "selection", "reading", "problem", "matches"})
+"""Fields of a Session that undo leaves alone: what is looked at, and what became known."""
 
 FIRST = "1"
 """Key of the first module of a session."""

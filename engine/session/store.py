@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar
 
 State = TypeVar("State")
@@ -16,19 +16,34 @@ class Step(Generic[State]):
 
     label: str
     state: State
+    number: int = 0
+    """Its own: no two steps, and no two forms of a merged one, have the same."""
+    moved: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Transient fields that it changed along with others → (before, after)."""
 
 
 class Store(Generic[State]):
     """Holds one frozen dataclass instance.
 
     Fields named in `transient` (selection, …) are not remembered: a change of them alone is no undo step, and undoing
-    another change leaves them as they are.
+    another change leaves them as they are, unless that change moved them and they are still where it put them.
+    `mended` makes a state sound after undo or redo: what the transient fields point at may be gone.
     """
 
-    def __init__(self, state: State, transient: frozenset[str] = frozenset(), depth: int = 200) -> None:
+    def __init__(
+        self,
+        state: State,
+        transient: frozenset[str] = frozenset(),
+        depth: int = 200,
+        mended: Callable[[State], State] = lambda state: state,
+    ) -> None:
         self._state = state
         self._transient = transient
         self._depth = depth
+        self._mended = mended
+        self._first = 0
+        """Number of the position before every step that can be undone."""
+        self._last = 0
         self._undo: list[Step[State]] = []
         self._redo: list[Step[State]] = []
         self._listeners: list[Listener] = []
@@ -46,6 +61,14 @@ class Store(Generic[State]):
     @property
     def redo_label(self) -> str | None:
         return self._redo[-1].label if self._redo else None
+
+    @property
+    def position(self) -> int:
+        """Which of all states that steps led to this is: the same again after undo and redo, never one given before.
+
+        Results that arrive, and changes of transient fields alone, do not move it.
+        """
+        return self._undo[-1].number if self._undo else self._first
 
     def states(self) -> Iterator[State]:
         """The present state, and all that undo and redo can bring back."""
@@ -77,13 +100,25 @@ class Store(Generic[State]):
             return False
         self._state = state
         if changed - self._transient:
-            if merge is None or merge != self._merge or not self._undo:
-                self._undo.append(Step(label, before))
-                del self._undo[: -self._depth]
-            self._redo.clear()
+            self._take(Step(label, before), state, merged=merge is not None and merge == self._merge)
             self._merge = merge
         self._notify(changed)
         return True
+
+    def _take(self, step: Step[State], after: State, *, merged: bool) -> None:
+        """Put a step that led to `after` on the undo stack, in one with the last where they are `merged`."""
+        if merged and self._undo:
+            step = self._undo.pop()
+        self._last += 1
+        moved = {
+            name: (one, two)
+            for name in self._transient
+            if (one := getattr(step.state, name)) is not (two := getattr(after, name)) and one != two
+        }
+        self._undo.append(replace(step, number=self._last, moved=moved))
+        if len(self._undo) > self._depth:
+            self._first = self._undo.pop(0).number
+        self._redo.clear()
 
     def settle(self, **values: object) -> bool:
         """Replace fields without an undo step: results that arrive, never what the user decided."""
@@ -98,6 +133,8 @@ class Store(Generic[State]):
         """Start over with another state (a file was opened); history goes."""
         names = frozenset(f.name for f in fields(state))  # type: ignore[arg-type] # State is a dataclass
         self._state = state
+        self._last += 1
+        self._first = self._last
         self._undo.clear()
         self._redo.clear()
         self._merge = None
@@ -114,11 +151,15 @@ class Store(Generic[State]):
         if not source:
             return None
         step = source.pop()
-        target.append(Step(step.label, self._state))
+        target.append(replace(step, state=self._state))
         self._merge = None
-        kept = {name: getattr(self._state, name) for name in self._transient}
         before = self._state
-        self._state = replace(step.state, **kept)  # type: ignore[type-var] # State is a dataclass
+        kept = {name: getattr(before, name) for name in self._transient}
+        for name, (first, second) in step.moved.items():
+            left, reached = (first, second) if source is self._undo else (second, first)
+            if kept[name] == reached:
+                kept[name] = left
+        self._state = self._mended(replace(step.state, **kept))  # type: ignore[type-var] # State is a dataclass
         self._notify(_differing(before, self._state))
         return step.label
 

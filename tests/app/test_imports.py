@@ -27,7 +27,7 @@ LONG = 60_000
 def wait(qtbot: QtBot, explorer: Explorer) -> None:
     def settled() -> bool:
         session = explorer.store.state
-        idle = not any(job.state == "running" for job in explorer.jobs())
+        idle = not explorer.documents.replacing and not any(job.state == "running" for job in explorer.jobs())
         return idle and session.facts is not None and not any(entry.pending for entry in session.entries)
 
     qtbot.waitUntil(settled, timeout=LONG)

@@ -35,7 +35,7 @@ def settled(explorer: Explorer, modules: int) -> bool:
     session = explorer.store.state
     read = [module for module in session.modules if module.facts is not None]
     matched = modules < 2 or len(session.matches) > 0
-    there = not session.reading and len(read) == len(session.modules) == modules
+    there = not session.reading and not explorer.documents.replacing and len(read) == len(session.modules) == modules
     return there and matched and not any(entry.pending for entry in session.entries)
 
 
@@ -77,7 +77,7 @@ def test_files_opened_together_are_compared_in_one_session(qtbot: QtBot, explore
     assert shown(session) == [("A", names[0]), ("B", names[0]), ("C", names[0]), ("D", names[1]), ("E", names[1])]
     assert (session.base, session.active) == ("A", "B")
     assert not explorer.documents.unsaved
-    assert explorer.window.windowTitle() == f"{names[0]} + {names[1]} — Lapstrake"
+    assert explorer.window.windowTitle() == f"{names[0]} + {names[1]}[*] — Lapstrake"
     base = session.base_entry
     assert base is not None
     assert base.variant is not None
@@ -175,11 +175,11 @@ def test_a_file_that_cannot_be_added_leaves_the_session_as_it_is(
     before = wait(qtbot, explorer, 1)
     bad = tmp_path / "bad.hlo"
     bad.write_text("HloModule m\nENTRY e {\n  ROOT r = f32[] negate(nobody)\n}\n", "utf-8")
-    said = explorer.window.statusBar().currentMessage
+    said = explorer.window.notices.texts
     explorer.opening.add(str(tmp_path / "missing.hlo"))
-    qtbot.waitUntil(lambda: said().startswith("missing.hlo was not added"), timeout=LONG)
+    qtbot.waitUntil(lambda: said()[:1] != () and said()[0].startswith("missing.hlo was not added"), timeout=LONG)
     explorer.opening.add(str(bad))
-    qtbot.waitUntil(lambda: said().startswith("bad.hlo was not added"), timeout=LONG)
+    qtbot.waitUntil(lambda: said()[0].startswith("bad.hlo was not added"), timeout=LONG)
     assert explorer.store.state == before
     explorer.open(str(bad), str(TRAIN))
     session = wait(qtbot, explorer, 1)
@@ -206,6 +206,7 @@ def test_a_session_of_several_modules_is_saved_and_opened_even_when_one_is_gone(
     assert reopened.active == "D"
     other.unlink()
     explorer.open(str(place))
+    qtbot.waitUntil(lambda: not explorer.documents.replacing, timeout=LONG)
     qtbot.waitUntil(lambda: not any(e.pending for e in explorer.store.state.entries), timeout=LONG)
     session = explorer.store.state
     assert not session.problem
@@ -224,9 +225,11 @@ def test_a_module_that_changed_on_disk_is_read_again_alone(qtbot: QtBot, explore
     qtbot.waitUntil(lambda: settled(explorer, 2) or _same(explorer), timeout=LONG)
     first = explorer.documents.modules["1"]
     shutil.copy(TRAIN, other)
-    qtbot.waitUntil(lambda: "other.hlo has changed" in explorer.window.statusBar().currentMessage(), timeout=LONG)
-    explorer.perform("reload")
+    notices = explorer.window.notices
+    qtbot.waitUntil(lambda: any("other.hlo has changed" in text for text in notices.texts()), timeout=LONG)
+    notices.take("Read again")
     session = wait(qtbot, explorer, 2)
+    assert notices.texts() == ()
     assert explorer.documents.modules["1"] is first
     counts = [m.facts.instructions for m in session.modules if m.facts is not None]
     assert counts[1] > counts[0]

@@ -65,7 +65,7 @@ def test_a_run_is_profiled_shown_saved_and_opened_again(qtbot: QtBot, explorer: 
 
     (tmp_path / "saved").mkdir()
     place = tmp_path / "saved" / "a.lapstrake"
-    explorer._save_to(str(place))  # what the dialog calls
+    explorer.saving.save_to(str(place))
     assert {path.suffix for path in place.parent.iterdir()} == {".lapstrake", ".pb"}
     explorer.open(str(place))
     wait(qtbot, explorer)
@@ -204,6 +204,6 @@ def test_a_profile_is_opened_alone_with_the_module_that_it_brings_along(
     assert shown.variant is not None
     assert shown.variant.source is Origin.MEASURED
     (tmp_path / "saved").mkdir()
-    explorer._save_to(str(tmp_path / "saved" / "a.lapstrake"))  # what the dialog calls
+    explorer.saving.save_to(str(tmp_path / "saved" / "a.lapstrake"))
     assert Path(explorer.store.state.path).parent == tmp_path / "saved"
     assert Path(explorer.store.state.path).is_file()

@@ -33,6 +33,8 @@ LONG = 60_000
 
 def settled(explorer: Explorer) -> bool:
     session = explorer.store.state
+    if explorer.documents.replacing:
+        return False
     return bool(session.problem) or (session.facts is not None and not any(e.pending for e in session.entries))
 
 

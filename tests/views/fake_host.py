@@ -64,6 +64,9 @@ class FakeHost:
     def recoverable(self) -> str:
         return ""
 
+    def may_close(self) -> bool:
+        return True
+
     def open(self, *paths: str) -> None:
         self.opened.extend(paths)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -8,7 +9,8 @@ from engine.session import edits
 from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.matching import shown_in
 from engine.session.plan import AS_LOADED, MachineSpec, Plan
-from engine.session.session import Session
+from engine.session.session import TRANSIENT, Session
+from engine.session.store import Store
 from tests.views.synthetic import variant
 
 BEST = Plan("decompose,async-permute", "bottom-up")
@@ -147,3 +149,27 @@ def test_a_result_of_another_recording_is_not_taken() -> None:
     entry = there.active_entry
     assert entry is not None
     assert not entry.pending
+
+
+def test_undo_in_any_order_leaves_something_that_is_there_active() -> None:
+    store = Store(session(), TRANSIENT, mended=edits.sound)
+    chance = Random(7)
+    for _ in range(400):
+        state = store.state
+        key = chance.choice(state.entries).key
+        act = chance.randrange(6)
+        if act == 0:
+            store.become("Add", edits.added(state, BEST))
+        elif act == 1:
+            store.become("Remove", edits.removed(state, key))
+        elif act == 2:
+            store.become("Activate", edits.activated(state, key))
+        elif act == 3:
+            store.become("Select", edits.selected(state, key, (1,)))
+        elif act == 4:
+            store.undo()
+        else:
+            store.redo()
+        assert store.state.active_entry is not None
+        assert store.state.base_entry is not None
+        assert store.state.selection.entry == "" or store.state.entry(store.state.selection.entry) is not None

@@ -124,3 +124,81 @@ def test_undoing_everything_gives_the_first_state_and_redo_the_last(budgets: lis
     for _ in range(steps):
         subject.redo()
     assert subject.state == last
+
+
+class TestPosition:
+    def test_it_comes_back_with_undo_and_redo_and_never_by_chance(self) -> None:
+        subject = store()
+        start = subject.position
+        subject.update("Budget 8", budget=8)
+        saved = subject.position
+        assert saved != start
+        subject.update("Name b", name="b")
+        subject.undo()
+        assert subject.position == saved
+        subject.undo()
+        assert subject.position == start
+        subject.redo()
+        assert subject.position == saved
+        subject.undo()
+        subject.update("Budget 9", budget=9)
+        assert subject.position not in (start, saved)
+
+    def test_results_and_selections_do_not_move_it(self) -> None:
+        subject = store()
+        subject.update("Budget 8", budget=8)
+        saved = subject.position
+        subject.settle(name="result")
+        subject.update("Select", selection=3)
+        assert subject.position == saved
+
+    def test_a_slider_dragged_on_moves_it(self) -> None:
+        subject = store()
+        subject.update("Budget 5", merge="budget", budget=5)
+        saved = subject.position
+        subject.update("Budget 6", merge="budget", budget=6)
+        assert subject.position != saved
+
+    def test_a_start_that_is_forgotten_does_not_come_back(self) -> None:
+        subject = Store(State(), depth=2)
+        start = subject.position
+        for budget in (5, 6, 7):
+            subject.update("Budget", budget=budget)
+        while subject.undo() is not None:
+            pass
+        assert subject.state == State(5)
+        assert subject.position != start
+
+    def test_another_state_is_another_position(self) -> None:
+        subject = store()
+        start = subject.position
+        subject.reset(State())
+        assert subject.position != start
+
+
+class TestTransient:
+    def test_a_step_that_moved_the_selection_takes_it_back(self) -> None:
+        subject = store()
+        subject.update("Select", selection=1)
+        subject.update("Add", name="b", selection=2)
+        subject.undo()
+        assert subject.state == State(selection=1)
+        subject.redo()
+        assert subject.state == State(name="b", selection=2)
+
+    def test_a_selection_that_went_elsewhere_since_stays(self) -> None:
+        subject = store()
+        subject.update("Add", name="b", selection=2)
+        subject.update("Select", selection=3)
+        subject.undo()
+        assert subject.state == State(selection=3)
+
+    def test_what_is_gone_is_mended(self) -> None:
+        def mended(state: State) -> State:
+            return State(state.budget, state.name, min(state.selection, state.budget))
+
+        subject = Store(State(), frozenset({"selection"}), mended=mended)
+        subject.update("Budget 8", budget=8)
+        subject.update("Select", selection=7)
+        subject.undo()
+        assert subject.state == State(4, selection=4)

@@ -1,0 +1,166 @@
+"""What is open stays until what is to take its place was read, and for good where that cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.explorer import Explorer
+from engine.session import edits
+from engine.session.session import Session
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+FORWARD = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
+TRAIN = SAMPLES / "mlp_fig2_train_4_f32.hlo"
+LONG = 60_000
+DEADLY = "HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[2] parameter(2)\n}\n"
+"""XLA's parser aborts on it."""
+
+
+def settled(explorer: Explorer) -> bool:
+    session = explorer.store.state
+    idle = not any(job.state == "running" for job in explorer.jobs())
+    return idle and not explorer.documents.replacing and not any(e.pending for e in session.entries)
+
+
+def opened(qtbot: QtBot, explorer: Explorer, *paths: Path) -> Session:
+    explorer.open(*map(str, paths))
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    return explorer.store.state
+
+
+def damaged(folder: Path) -> dict[str, str]:
+    """Path of something that cannot be opened → what the notice says about it."""
+    lines = FORWARD.read_text("utf-8").splitlines()
+    at = next(n for n, line in enumerate(lines) if " dot(" in line)
+    lines[at] = lines[at].replace(" dot(", " dott(")
+    contents: dict[str, tuple[bytes, str]] = {
+        "empty.hlo": (b"", "an empty file"),
+        "binary.pb": (bytes(range(1, 255)) * 9, "bytes of something else"),
+        "torn.hlo.gz": (gzip.compress(FORWARD.read_bytes())[:-40], "end too early"),
+        "cut.hlo": (FORWARD.read_bytes()[:-200], "cut.hlo:"),
+        "wrong.hlo": ("\n".join(lines).encode(), f"wrong.hlo:{at + 1}:"),
+        "deadly.hlo": (DEADLY.encode(), "no parameter(1)"),
+        "torn.lapstrake": (b'{"lapstrake_session": 2,', "a session (JSON) was expected"),
+        "newer.lapstrake": (b'{"lapstrake_session": 99}', "version 99"),
+        "lost.lapstrake": (json.dumps(_about("gone.hlo")).encode(), "there is no such file"),
+    }
+    for name, (data, _) in contents.items():
+        (folder / name).write_bytes(data)
+    (folder / "folder").mkdir()
+    found = {str(folder / name): said for name, (_, said) in contents.items()}
+    return {**found, str(folder / "missing.hlo"): "there is no such file", str(folder / "folder"): "folder"}
+
+
+def _about(path: str) -> dict[str, object]:
+    variant = dict.fromkeys(("budget", "memory_cap", "topology", "mesh", "makespan"))
+    variant |= {"key": "A", "module": "1", "name": "", "passes": "", "scheduler": "as-loaded", "chip": "tpu-v4"}
+    return {
+        "lapstrake_session": 2,
+        "modules": [{"key": "1", "path": path, "beside": "", "sha256": ""}],
+        "variants": [{**variant, "collapsed": False}],
+        "active": "A",
+        "base": "A",
+        "marks": [],
+    }
+
+
+def test_what_cannot_be_read_leaves_what_is_open(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    before = opened(qtbot, explorer, FORWARD)
+    explorer.perform("duplicate")
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    changed = explorer.store.state
+    for path, said in damaged(tmp_path).items():
+        explorer.open(path)
+        qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+        assert explorer.store.state == changed, path
+        (notice,) = explorer.window.notices.texts()
+        assert notice.startswith(f"{Path(path).name} was not opened, and what is open stays.")
+        assert said in notice
+    assert explorer.documents.session_path == ""
+    assert explorer.documents.unsaved
+    explorer.perform("undo")
+    assert explorer.store.state.entries == before.entries
+    opened(qtbot, explorer, TRAIN)
+    assert explorer.store.state.path == str(TRAIN)
+    assert explorer.window.notices.texts() == ()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever runs this may read everything")
+def test_a_file_that_may_not_be_read_leaves_what_is_open(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    before = opened(qtbot, explorer, FORWARD)
+    secret = tmp_path / "secret.hlo"
+    shutil.copy(TRAIN, secret)
+    secret.chmod(0)
+    opened(qtbot, explorer, secret)
+    assert explorer.store.state == before
+    assert "Permission denied" in explorer.window.notices.texts()[0]
+
+
+def test_what_is_open_can_be_worked_on_until_the_other_is_read(
+    qtbot: QtBot, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(qtbot, explorer, FORWARD)
+    asked: list[str] = []
+    answers = [QMessageBox.StandardButton.Cancel, QMessageBox.StandardButton.Discard]
+
+    def question(*given: object) -> QMessageBox.StandardButton:
+        asked.append(str(given[2]))
+        return answers.pop(0)
+
+    monkeypatch.setattr(QMessageBox, "question", question)
+    for left in (1, 0):
+        explorer.open(str(TRAIN)) if left else explorer.documents.open(str(TRAIN))
+        assert explorer.store.state.path == str(FORWARD)
+        explorer.store.become("Mark", edits.marked(explorer.store.state, 1000 + left))
+        qtbot.waitUntil(lambda left=left: len(answers) == left, timeout=LONG)  # type: ignore[misc] # bound at once
+        QCoreApplication.processEvents()
+        assert (explorer.store.state.path == str(FORWARD)) == bool(left)
+    assert len(asked) == 2
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    assert explorer.store.state.path == str(TRAIN)
+
+
+def test_a_reading_that_is_cancelled_or_overtaken_leaves_no_trace(qtbot: QtBot, explorer: Explorer) -> None:
+    before = opened(qtbot, explorer, FORWARD)
+    explorer.open(str(TRAIN))
+    explorer.perform("cancel-jobs")
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    assert explorer.store.state == before
+    assert explorer.window.notices.texts() == ()
+    assert "cancelled" in explorer.window.statusBar().currentMessage()
+    explorer.open(str(SAMPLES / "mlp_chain_forward_4_f32.hlo"))
+    opened(qtbot, explorer, TRAIN)
+    assert explorer.store.state.path == str(TRAIN)
+    assert len(explorer.store.state.modules) == 1
+
+
+def test_a_module_that_became_unreadable_stays_as_it_was_read(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    place = tmp_path / "step.hlo"
+    shutil.copy(FORWARD, place)
+    opened(qtbot, explorer, place)
+    module = explorer.documents.modules["1"]
+    explorer.perform("duplicate")
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    changed = explorer.store.state
+    place.write_text(FORWARD.read_text("utf-8")[:-200], "utf-8")
+    qtbot.waitUntil(lambda: bool(explorer.window.notices.texts()), timeout=LONG)
+    explorer.perform("reload")
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    assert explorer.store.state == changed
+    assert explorer.documents.modules["1"] is module
+    assert "what is shown is as it was read before" in explorer.window.notices.texts()[0]
+    shutil.copy(FORWARD, place)
+    explorer.perform("reload")
+    qtbot.waitUntil(lambda: explorer.documents.modules["1"] is not module and settled(explorer), timeout=LONG)
+    assert len(explorer.store.state.entries) == len(changed.entries)
+    assert explorer.window.notices.texts() == ()
+    assert explorer.documents.unsaved

@@ -1,0 +1,90 @@
+"""Work that is in no file: the title says so, closing asks, saving and undoing settle it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QFileDialog, QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.explorer import Explorer
+from engine.session import edits, files
+from tests.app.test_replacing import FORWARD, LONG, opened, settled
+
+_Button = QMessageBox.StandardButton
+
+
+def test_the_title_says_whether_there_is_unsaved_work(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    window = explorer.window
+    assert not window.isWindowModified()
+    opened(qtbot, explorer, FORWARD)
+    assert not window.isWindowModified()
+    assert window.windowTitle().startswith(f"{FORWARD.name}[*]")
+    explorer.perform("next-variant")
+    assert not window.isWindowModified(), "looking at another variant is no edit"
+    explorer.window.plan_line.budget.setValue(1)
+    assert window.isWindowModified()
+    explorer.perform("undo")
+    assert not window.isWindowModified()
+    explorer.perform("redo")
+    place = tmp_path / "a.lapstrake"
+    explorer.saving.save_to(str(place))
+    assert not window.isWindowModified()
+    explorer.perform("undo")
+    assert window.isWindowModified()
+    explorer.perform("redo")
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    assert not window.isWindowModified()
+    session = explorer.store.state
+    explorer.store.become("Fold", edits.folded(session, session.active))
+    assert window.isWindowModified(), "a session in a file keeps how it is arranged"
+
+
+def test_closing_asks_about_unsaved_work(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(qtbot, explorer, FORWARD)
+    explorer.perform("duplicate")
+    answers = [_Button.Cancel, _Button.Save, _Button.Save]
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
+    explorer.perform("quit")
+    assert explorer.window.isVisible()
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
+    explorer.perform("quit")
+    assert explorer.window.isVisible(), "no name was given: nothing is saved, and nothing goes"
+    place = tmp_path / "a.lapstrake"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))
+    explorer.perform("quit")
+    assert not explorer.window.isVisible()
+    assert not answers
+    assert len(files.load(place).session.entries) == 4
+
+
+def test_a_session_that_cannot_be_saved_says_so_until_it_is(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(qtbot, explorer, FORWARD)
+    explorer.perform("duplicate")
+    names = [str(tmp_path / "nowhere" / "a.lapstrake"), str(tmp_path / "a.lapstrake")]
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (names.pop(0), ""))
+    explorer.perform("save")
+    assert explorer.documents.unsaved
+    (said,) = explorer.window.notices.texts()
+    assert said.startswith("The session was not saved.")
+    assert "nowhere" in said
+    explorer.window.notices.take("Save elsewhere …")
+    assert not explorer.documents.unsaved
+    assert explorer.window.notices.texts() == ()
+
+
+def test_activating_is_no_step(qtbot: QtBot, explorer: Explorer) -> None:
+    session = opened(qtbot, explorer, FORWARD)
+    explorer.perform("duplicate")
+    made = explorer.store.state.active
+    for _ in range(2):
+        explorer.perform("next-variant")
+    assert explorer.store.undo_label == f"Add a variant like {session.active}"
+    explorer.perform("undo")
+    assert explorer.store.state.entry(made) is None
+    assert explorer.store.state.active_entry is not None
