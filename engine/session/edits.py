@@ -198,7 +198,7 @@ def removed(session: Session, key: str) -> Session:
 
 
 def sound(session: Session) -> Session:
-    """With nothing active or selected that is not there: undo brings entries and takes them, and leaves the eye alone."""
+    """With nothing active or selected that is not there: undo brings and takes entries, and leaves the eye alone."""
     keys = [e.key for e in session.entries]
     selection = session.selection if session.selection.entry in ("", *keys) else Selection()
     active = session.active if session.active in keys or not keys else keys[-1]
