@@ -7,19 +7,18 @@ time in what it touches, never in the size of the module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto
-from engine.ir import shapes
+from engine.ir.calls import Calls
+from engine.ir.edges import Edges
 from engine.ir.module import Module
+from engine.ir.numbering import Numbering
+from engine.ir.order import callees_first, operands_first
 
 Instruction = HloInstructionProto
 """What the editor hands out: the working copy of one instruction."""
-
-_LOCAL_BITS = 32
-"""XLA numbers instructions ``computation id << 32 | local id``."""
 
 _KEPT = frozenset(
     {
@@ -53,24 +52,16 @@ class Editor:
         self._instructions: dict[int, Instruction] = {}
         self._computation_of: dict[int, int] = {}
         self._computations: dict[int, HloComputationProto] = {}
-        self._names: set[str] = set()
-        self._calls: dict[int, dict[int, None]] = {}
-        self._call_counts: dict[int, int] = {}
-        self._next_channel = 1
+        self._calls = Calls()
         for computation in self._proto.computations:
             self._computations[computation.id] = computation
-            self._names.add(computation.name)
             for instruction in computation.instructions:
                 self._instructions[instruction.id] = instruction
                 self._computation_of[instruction.id] = computation.id
-                self._names.add(instruction.name)
-                if instruction.channel_id >= self._next_channel:
-                    self._next_channel = instruction.channel_id + 1
                 if instruction.called_computation_ids:
-                    self._count_calls(computation.id, instruction, 1)
-        self._name_counts: dict[str, int] = {}
-        self._next_local: dict[int, int] = {}
-        self._next_computation = max(self._computations, default=0) + 1
+                    self._calls.add(computation.id, instruction)
+        self._edges = Edges(self._instructions)
+        self._numbering = Numbering(self._proto)
         self._added: dict[int, dict[int | None, list[int]]] = {}
         self._made: list[int] = []
         self._gone: dict[int, Instruction] = {}
@@ -111,7 +102,7 @@ class Editor:
 
     def users(self, instruction: int) -> tuple[int, ...]:
         """Distinct users, in the order in which they came to be."""
-        return tuple(self._users.get(instruction, ()))
+        return self._edges.users(instruction)
 
     def is_root(self, instruction: int) -> bool:
         return self._computations[self._computation_of[instruction]].root_id == instruction
@@ -124,11 +115,6 @@ class Editor:
     def added_since(self, made: int) -> tuple[int, ...]:
         """Ids of the instructions that were added after `made` others, and are still there."""
         return tuple(i for i in self._made[made:] if i in self._instructions)
-
-    @property
-    def count(self) -> int:
-        """Instructions in the module as it stands."""
-        return len(self._instructions)
 
     # --- adding --------------------------------------------------------------------------------------------------
 
@@ -146,7 +132,7 @@ class Editor:
         `origins` are ids, in the module this edit began with, that it comes from. It is placed before the instruction
         `before`, or at the end; an order that operands contradict is put right by `finish`.
         """
-        instruction.id = self._fresh_id(computation)
+        instruction.id = self._numbering.instruction(self._computations[computation])
         instruction.name = self.fresh_name(name)
         self._instructions[instruction.id] = instruction
         self._computation_of[instruction.id] = computation
@@ -154,26 +140,16 @@ class Editor:
         self._origins[instruction.id] = self._origins_of(origins)
         self._made.append(instruction.id)
         self._touched.add(computation)
-        self._count_calls(computation, instruction, 1)
-        for operand in instruction.operand_ids:
-            self._users.setdefault(operand, {})[instruction.id] = None
-        for predecessor in instruction.control_predecessor_ids:
-            self._control_successors.setdefault(predecessor, {})[instruction.id] = None
+        self._calls.add(computation, instruction)
+        self._edges.add(instruction)
         return instruction
 
     def add_computation(self, name: str) -> int:
         """An empty computation; `set_root` gives it its result and its program shape. Returns its id."""
-        computation = HloComputationProto(id=self._next_computation_id(), name=self.fresh_name(name))
+        computation = HloComputationProto(id=self.fresh_computation(), name=self.fresh_name(name))
         self._computations[computation.id] = computation
         self._touched.add(computation.id)
         return computation.id
-
-    def build(self, name: str) -> Building:
-        """A computation to be made at one go from copies of instructions, in the order in which it runs them.
-
-        Much cheaper than `add_computation` and `add`: nothing in it can be changed before `finish`.
-        """
-        return Building(self, HloComputationProto(id=self._next_computation_id(), name=self.fresh_name(name)))
 
     def take(self, computation: HloComputationProto, origins: Mapping[int, int]) -> None:
         """Take in a computation that is complete. `origins`: instruction id → the id that it was copied from."""
@@ -184,12 +160,8 @@ class Editor:
             origin = origins[instruction.id]
             self._origins[instruction.id] = self._origins.get(origin) or self.module.origins_of(origin)
             if instruction.called_computation_ids:
-                self._count_calls(computation.id, instruction, 1)
+                self._calls.add(computation.id, instruction)
         self._made.extend(origins)
-
-    def _next_computation_id(self) -> int:
-        self._next_computation += 1
-        return self._next_computation - 1
 
     def set_root(self, computation: int, root: int) -> None:
         """Make `root` the result of `computation`, and derive the program shape from it and the parameters."""
@@ -204,19 +176,15 @@ class Editor:
 
     def fresh_name(self, base: str) -> str:
         """`base` if nobody has it, else with the next free number."""
-        name = base
-        while name in self._names:
-            count = self._name_counts.get(base, 0) + 1
-            self._name_counts[base] = count
-            name = f"{base}.{count}"
-        self._names.add(name)
-        return name
+        return self._numbering.name(base)
 
     def fresh_channel(self) -> int:
         """A channel id that no collective of the module has."""
-        channel = self._next_channel
-        self._next_channel += 1
-        return channel
+        return self._numbering.channel()
+
+    def fresh_computation(self) -> int:
+        """A computation id that no computation of the module has."""
+        return self._numbering.computation()
 
     # --- changing ------------------------------------------------------------------------------------------------
 
@@ -238,11 +206,8 @@ class Editor:
         for user in self.users(old):
             if user == new or user in kept:
                 continue
-            proto = self._instructions[user]
-            proto.operand_ids[:] = [new if o == old else o for o in proto.operand_ids]
-            self._users[old].pop(user)
-            self._users.setdefault(new, {})[user] = None
-        for user in tuple(self._control_successors.get(old, ())):
+            self._edges.read(user, old, new)
+        for user in self._edges.successors(old):
             if user != new:
                 self.remove_control(old, user)
                 self.add_control(new, user)
@@ -251,16 +216,11 @@ class Editor:
 
     def add_control(self, before: int, after: int) -> None:
         """Let `after` wait for `before` without reading it."""
-        successors = self._control_successors.setdefault(before, {})
-        if after not in successors:
-            successors[after] = None
-            self._instructions[after].control_predecessor_ids.append(before)
+        if self._edges.wait(before, after):
             self._touched.add(self._computation_of[after])
 
     def remove_control(self, before: int, after: int) -> None:
-        self._control_successors.get(before, {}).pop(after, None)
-        proto = self._instructions[after]
-        proto.control_predecessor_ids[:] = [p for p in proto.control_predecessor_ids if p != before]
+        self._edges.stop_waiting(before, after)
         self._touched.add(self._computation_of[after])
 
     def remove_dead(self, candidates: Iterable[int]) -> None:
@@ -272,42 +232,45 @@ class Editor:
         work = list(candidates)
         while work:
             dead = work.pop()
-            if dead not in self._instructions or self._users.get(dead) or self.is_root(dead) or self._stays(dead):
+            if dead not in self._instructions or self.users(dead) or self.is_root(dead) or self._stays(dead):
                 continue
             proto = self._gone[dead] = self._instructions.pop(dead)
-            self._count_calls(self._computation_of[dead], proto, -1)
-            predecessors = tuple(proto.control_predecessor_ids)
-            for successor in tuple(self._control_successors.pop(dead, ())):
-                if successor in self._instructions:
-                    self.remove_control(dead, successor)
-                    for predecessor in predecessors:
-                        if predecessor in self._instructions:
-                            self.add_control(predecessor, successor)
-            for predecessor in predecessors:
-                self._control_successors.get(predecessor, {}).pop(dead, None)
-            for operand in dict.fromkeys(proto.operand_ids):
-                self._users[operand].pop(dead, None)
-                work.append(operand)
+            self._calls.remove(proto)
+            self._bridge_control(proto)
+            self._edges.stop_reading(proto)
+            work.extend(dict.fromkeys(proto.operand_ids))
             self._origins.pop(dead, None)
             self._touched.add(self._computation_of.pop(dead))
+
+    def _bridge_control(self, gone: Instruction) -> None:
+        """Let whoever waited for an instruction that is gone wait for what it waited for."""
+        predecessors = tuple(gone.control_predecessor_ids)
+        for successor in self._edges.successors(gone.id):
+            self.remove_control(gone.id, successor)
+            for predecessor in predecessors:
+                self.add_control(predecessor, successor)
+        for predecessor in predecessors:
+            self._edges.stop_waiting(predecessor, gone.id)
 
     # --- finishing -----------------------------------------------------------------------------------------------
 
     def finish(self) -> Module:
         """The edited module: operands before users, callees before callers, otherwise in the order they had.
 
-        A schedule the module carried is dropped, and the notes say so: it does not list what was added. Computations
-        that nothing calls any more are left out.
+        A computation that was added comes right before its first caller; those that nothing calls any more are left
+        out. A schedule that the module carried is dropped, and the notes say so: it does not list what was added.
         """
         if not self._touched:
             return self.module
         self._drop_uncalled()
         for computation in sorted(self._touched & self._computations.keys()):
             working = self._computations[computation]
-            ordered = [self._instructions[i] for i in self._sorted(computation)]
+            ordered = operands_first(self._members(computation), self._instructions)
+            members = [self._instructions[i] for i in ordered]
             del working.instructions[:]
-            working.instructions.extend(ordered)
-        order = self._computation_order()
+            working.instructions.extend(members)
+        left = [c.id for c in self._proto.computations if c.id in self._computations]
+        order = callees_first(left, self._calls.callees(self._computations))
         del self._proto.computations[:]
         self._proto.ClearField("schedule")
         proto = HloModuleProto()
@@ -320,7 +283,7 @@ class Editor:
 
     def _drop_uncalled(self) -> None:
         """Leave out computations that lost their last caller, and what only they called."""
-        work = [c for c, count in self._call_counts.items() if count == 0]
+        work = self._calls.lost()
         while work:
             computation = work.pop()
             if computation not in self._computations:
@@ -330,15 +293,8 @@ class Editor:
             for id_ in members:
                 instruction = self._instructions.pop(id_)
                 del self._computation_of[id_]
-                for callee in instruction.called_computation_ids:
-                    self._call_counts[callee] -= 1
-                    if self._call_counts[callee] == 0:
-                        work.append(callee)
-
-    def _count_calls(self, computation: int, instruction: Instruction, by: int) -> None:
-        for callee in instruction.called_computation_ids:
-            self._call_counts[callee] = self._call_counts.get(callee, 0) + by
-            self._calls.setdefault(computation, {})[callee] = None
+                self._calls.remove(instruction)
+                work.extend(c for c in instruction.called_computation_ids if not self._calls.is_called(c))
 
     def _stays(self, instruction: int) -> bool:
         proto = self._instructions[instruction]
@@ -360,132 +316,8 @@ class Editor:
             if anchor not in known:
                 yield from (a for a in group if a in self._instructions)
 
-    def _sorted(self, computation: int) -> list[int]:
-        """A topological order that departs from `_members` only where an operand comes too late."""
-        instructions = self._instructions
-        done: set[int] = set()
-        open_: set[int] = set()
-        ordered: list[int] = []
-        for first in self._members(computation):
-            if first in done:
-                continue
-            stack = [(first, _dependencies(instructions[first]))]
-            open_.add(first)
-            while stack:
-                top, dependencies = stack[-1]
-                waiting = next((d for d in dependencies if d not in done), None)
-                if waiting is None:
-                    stack.pop()
-                    open_.remove(top)
-                    done.add(top)
-                    ordered.append(top)
-                    continue
-                if waiting in open_:
-                    raise ValueError(f"{instructions[waiting].name} waits for itself")
-                stack.append((waiting, _dependencies(instructions[waiting])))
-                open_.add(waiting)
-        return ordered
-
-    def _computation_order(self) -> list[int]:
-        """Callees before callers, otherwise in the module's order with added ones right before their first caller."""
-        done: dict[int, None] = {}
-        for first in [c.id for c in self._proto.computations if c.id in self._computations]:
-            # Each computation's callees are gone through once: a caller may have thousands.
-            stack = [(first, iter(self._calls.get(first, ())))]
-            while stack:
-                waiting = next((c for c in stack[-1][1] if c in self._computations and c not in done), None)
-                if waiting is None:
-                    done.setdefault(stack.pop()[0])
-                else:
-                    stack.append((waiting, iter(self._calls.get(waiting, ()))))
-        return list(done)
-
-    def _fresh_id(self, computation: int) -> int:
-        local = self._next_local.get(computation)
-        if local is None:
-            base = computation << _LOCAL_BITS
-            ids = (i.id - base for i in self._computations[computation].instructions)
-            local = max((i for i in ids if 0 <= i < 1 << _LOCAL_BITS), default=-1) + 1
-        self._next_local[computation] = local + 1
-        return computation << _LOCAL_BITS | local
-
     def _origins_of(self, ids: Iterable[int]) -> tuple[int, ...]:
         origins: dict[int, None] = {}
         for id_ in ids:
             origins.update(dict.fromkeys(self._origins.get(id_) or self.module.origins_of(id_)))
         return tuple(origins)
-
-    @cached_property
-    def _users(self) -> dict[int, dict[int, None]]:
-        users: dict[int, dict[int, None]] = {}
-        for instruction in self._instructions.values():
-            for operand in instruction.operand_ids:
-                users.setdefault(operand, {})[instruction.id] = None
-        return users
-
-    @cached_property
-    def _control_successors(self) -> dict[int, dict[int, None]]:
-        successors: dict[int, dict[int, None]] = {}
-        for instruction in self._instructions.values():
-            for predecessor in instruction.control_predecessor_ids:
-                successors.setdefault(predecessor, {})[instruction.id] = None
-        return successors
-
-
-class Building:
-    """A computation under construction; see `Editor.build`."""
-
-    def __init__(self, editor: Editor, proto: HloComputationProto) -> None:
-        self._editor = editor
-        self._proto = proto
-        self._origins: dict[int, int] = {}
-        self._parameters: list[Instruction] = []
-
-    @property
-    def id(self) -> int:
-        return self._proto.id
-
-    @property
-    def result(self) -> ShapeProto:
-        """Shape of what it computes, once it is finished."""
-        return self._proto.program_shape.result
-
-    def copy(self, source: Instruction, operands: Mapping[int, int]) -> int:
-        """Put in a copy of `source` that reads what `operands` has for its operands. Returns its id."""
-        made = self._proto.instructions.add()
-        made.CopyFrom(source)
-        made.operand_ids[:] = [operands[o] for o in source.operand_ids]
-        return self._name(made, source.name, source.id)
-
-    def parameter(self, operand: Instruction) -> int:
-        """Put in the next parameter, to be given what `operand` computes. Returns its id."""
-        made = self._proto.instructions.add(opcode="parameter", parameter_number=len(self._parameters))
-        made.shape.CopyFrom(operand.shape)
-        self._parameters.append(made)
-        return self._name(made, f"{operand.name}.param", operand.id)
-
-    def finish(self, results: Sequence[int], name: str) -> None:
-        """Make `results` what it computes, several as a tuple called `name`, and hand it to the editor."""
-        made = {i.id: i for i in self._proto.instructions}
-        root = made[results[0]]
-        if len(results) > 1:
-            first = self._origins[results[0]]
-            root = self._proto.instructions.add(opcode="tuple", operand_ids=results)
-            root.shape.CopyFrom(shapes.tuple_of(made[r].shape for r in results))
-            self._name(root, name, first)
-        self._proto.root_id = root.id
-        program = self._proto.program_shape
-        program.parameters.extend(p.shape for p in self._parameters)
-        program.parameter_names.extend(p.name for p in self._parameters)
-        program.result.CopyFrom(root.shape)
-        self._editor.take(self._proto, self._origins)
-
-    def _name(self, made: Instruction, name: str, origin: int) -> int:
-        made.id = self._proto.id << _LOCAL_BITS | len(self._origins)
-        made.name = self._editor.fresh_name(name)
-        self._origins[made.id] = origin
-        return made.id
-
-
-def _dependencies(instruction: HloInstructionProto) -> Iterator[int]:
-    return iter((*instruction.operand_ids, *instruction.control_predecessor_ids))

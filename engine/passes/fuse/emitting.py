@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.edit import Editor
+from engine.ir.fused_computation import FusedComputation
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.clusters import Cluster, Clusters
 from engine.passes.fuse.roles import Role
@@ -38,7 +39,7 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     members = sorted({*cluster.members, *cluster.copies})
     inside = set(members)
     root = editor.instruction(body.instructions[cluster.roots[0]].id)
-    fused = editor.build(f"fused_{root.name}")
+    fused = FusedComputation(editor, f"fused_{root.name}")
     built: dict[int, int] = {}
     operands: list[int] = []
     for member in members:

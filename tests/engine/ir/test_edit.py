@@ -211,7 +211,7 @@ ENTRY main {
     module = read_here(text.encode())
     editor = Editor(module)
     editor.remove_dead(list(module.instructions))
-    assert editor.count == 4
+    assert editor.finish() is module
 
 
 def test_literals_of_every_type() -> None:

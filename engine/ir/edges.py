@@ -1,0 +1,74 @@
+"""Who reads what, and who waits for whom, kept true while instructions change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from engine.hlo.hlo_pb2 import HloInstructionProto
+
+
+class Edges:
+    """Edges between `instructions`, which the owner changes together with them; built when first asked for."""
+
+    def __init__(self, instructions: Mapping[int, HloInstructionProto]) -> None:
+        self._instructions = instructions
+
+    def users(self, instruction: int) -> tuple[int, ...]:
+        """Distinct users, in the order in which they came to be."""
+        return tuple(self._users.get(instruction, ()))
+
+    def successors(self, instruction: int) -> tuple[int, ...]:
+        """Those that wait for it by a control edge."""
+        return tuple(self._successors.get(instruction, ()))
+
+    def add(self, instruction: HloInstructionProto) -> None:
+        """An instruction has come, with the operands and control predecessors that it has."""
+        for operand in instruction.operand_ids:
+            self._users.setdefault(operand, {})[instruction.id] = None
+        for predecessor in instruction.control_predecessor_ids:
+            self._successors.setdefault(predecessor, {})[instruction.id] = None
+
+    def read(self, user: int, old: int, new: int) -> None:
+        """Let `user` read `new` wherever it read `old`."""
+        proto = self._instructions[user]
+        proto.operand_ids[:] = [new if o == old else o for o in proto.operand_ids]
+        self._users[old].pop(user)
+        self._users.setdefault(new, {})[user] = None
+
+    def stop_reading(self, user: HloInstructionProto) -> None:
+        """An instruction that is gone reads nothing any more."""
+        for operand in user.operand_ids:
+            self._users[operand].pop(user.id, None)
+
+    def wait(self, before: int, after: int) -> bool:
+        """Let `after` wait for `before`; whether it did not before."""
+        successors = self._successors.setdefault(before, {})
+        if after in successors:
+            return False
+        successors[after] = None
+        self._instructions[after].control_predecessor_ids.append(before)
+        return True
+
+    def stop_waiting(self, before: int, after: int) -> None:
+        """Undo `wait`."""
+        self._successors.get(before, {}).pop(after, None)
+        proto = self._instructions.get(after)
+        if proto is not None:
+            proto.control_predecessor_ids[:] = [p for p in proto.control_predecessor_ids if p != before]
+
+    @cached_property
+    def _users(self) -> dict[int, dict[int, None]]:
+        users: dict[int, dict[int, None]] = {}
+        for instruction in self._instructions.values():
+            for operand in instruction.operand_ids:
+                users.setdefault(operand, {})[instruction.id] = None
+        return users
+
+    @cached_property
+    def _successors(self) -> dict[int, dict[int, None]]:
+        successors: dict[int, dict[int, None]] = {}
+        for instruction in self._instructions.values():
+            for predecessor in instruction.control_predecessor_ids:
+                successors.setdefault(predecessor, {})[instruction.id] = None
+        return successors
