@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QPainter, QPainterPath, QPen, QPolygonF, QRegion
 
 from engine.ir.graph import Ints
 from engine.quantities import exact_time_text, time_text
@@ -16,6 +16,7 @@ from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.theme import GRID, colour
 from views.timeline.arrows import arrows_of
+from views.timeline.covered import uncovered, uncovered_of
 from views.timeline.measure import measure
 from views.timeline.scene import AXIS, GUTTER, Scene, rows_of
 from views.timeline.stack import FRAME, Row, RowKind
@@ -58,16 +59,19 @@ class Overlay:
 
 
 def paint_overlay(painter: QPainter, scene: Scene, over: Overlay) -> None:
-    painter.setClipRect(scene.lanes)
+    lanes = uncovered(scene)
+    painter.setClipRegion(lanes)
     for entry, rows in over.critical:
-        _paint_critical(painter, scene, entry, rows)
-    _paint_selection(painter, scene)
+        _paint_critical(painter, scene, lanes, entry, rows)
+    _paint_selection(painter, scene, lanes)
+    painter.setClipRegion(lanes)
     if over.hover is not None:
         _paint_hover(painter, scene, over.hover)
     for hit in over.lit:
         _paint_lit(painter, scene, hit, scene.theme.budget)
     if over.anchor is not None:
         _paint_arrows(painter, scene, over)
+    painter.setClipRect(scene.lanes)
     if over.cursor is not None:
         painter.setPen(QPen(colour(scene.theme.text, 120), 1))
         painter.drawLine(QLineF(over.cursor, AXIS, over.cursor, scene.height))
@@ -112,7 +116,7 @@ def _rect(scene: Scene, variant: Variant, row: int, place: Row) -> QRectF:
     return QRectF(left, top, max(2.0, right - left - 1), scene.y(place.bottom) - top)
 
 
-def _paint_selection(painter: QPainter, scene: Scene) -> None:
+def _paint_selection(painter: QPainter, scene: Scene, lanes: QRegion) -> None:
     """Outlines of everything selected, in every entry that has it."""
     if not scene.session.selection:
         return
@@ -126,6 +130,7 @@ def _paint_selection(painter: QPainter, scene: Scene) -> None:
         for place in scene.rows(number):
             of_lane = rows[timeline.lane[rows] == place.lane]
             if place.lane >= 0 and len(of_lane):
+                painter.setClipRegion(uncovered_of(scene, lanes, place))
                 _paint_selected(painter, scene, entry.variant, of_lane, place)
 
 
@@ -225,7 +230,7 @@ def _paint_arrow(painter: QPainter, scene: Scene, source: QRectF, target: QRectF
     painter.drawPolygon(QPolygonF(tip))
 
 
-def _paint_critical(painter: QPainter, scene: Scene, entry: int, rows: Ints) -> None:
+def _paint_critical(painter: QPainter, scene: Scene, lanes: QRegion, entry: int, rows: Ints) -> None:
     """A thick line along the bottom of the slices that decide the makespan."""
     variant = scene.entry(entry).variant
     if variant is None or scene.entry(entry).stale:
@@ -239,6 +244,7 @@ def _paint_critical(painter: QPainter, scene: Scene, entry: int, rows: Ints) -> 
     for place in scene.rows(entry):
         if place.lane < 0:
             continue
+        painter.setClipRegion(uncovered_of(scene, lanes, place))
         of_lane = shown[timeline.lane[shown] == place.lane]
         left = np.clip(window.x(timeline.start[of_lane]), window.left - 8, window.left + window.width + 8)
         ends = timeline.start[of_lane] + timeline.duration[of_lane]

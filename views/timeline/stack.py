@@ -97,7 +97,8 @@ def stack_of(entries: Sequence[Entry], *, delta: str = "", lanes: Lanes = _AS_TH
     top = 0
     for number, entry in enumerate(entries):
         for kind, height, lane, label, frames in _parts(entry, lanes):
-            rows.append(Row(kind, number, top, height, lane, label, frames, label in lanes.pinned))
+            held = kind != RowKind.IDLE and label in lanes.pinned  # a line of names is no lane, even of one name
+            rows.append(Row(kind, number, top, height, lane, label, frames, held))
             top += height + (0 if kind == RowKind.HEADER else GAP)
         top += GAP
     if delta:
