@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox
 
 from app import kept
 from app.actions import menus
@@ -61,7 +61,7 @@ from views.ports import JobState
 from views.runs.pane import RunsPane
 from views.runs.rows import run_key
 from views.runs.runner import Task
-from views.theme import DARK, Theme, chosen_theme, palette_of
+from views.theme import DARK, Theme, chosen_theme, dress
 from views.timeline.table import TablePane
 
 PASSING_MS = 8000
@@ -98,7 +98,7 @@ class Explorer(QObject):
         self.job_list.changed.connect(lambda: _tell(self._watchers))
         self.trials.changed.connect(lambda: _tell(self._predicted_watchers))
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
-        QApplication.setPalette(palette_of(self._theme))
+        dress(self._theme)
         self.window: MainWindow = MainWindow(self)
         self.compare: ComparePane = ComparePane(self)
         self.graph: GraphPane = GraphPane(self)
@@ -403,7 +403,7 @@ class Explorer(QObject):
         theme = chosen_theme(self.settings.theme)
         if theme is not self._theme:
             self._theme = theme
-            QApplication.setPalette(palette_of(theme))
+            dress(theme)
 
     def show_palette(self) -> None:
         shown = [self.actions[action.id] for action in ACTIONS if action.menu]

@@ -41,6 +41,9 @@ class Theme:
     muted: str
     """Secondary text and axes: at least 4.5:1 on base and pane."""
     border: str
+    """Between regions; what can be operated is told by `outline`."""
+    outline: str
+    """Of check boxes, fields and buttons: at least 3:1 on base and pane (WCAG 2.2, 1.4.11)."""
     band: str
     """Background of sticky headers and of the row under the mouse."""
     focus: str
@@ -48,6 +51,8 @@ class Theme:
     warning: str
     gain: str
     loss: str
+    waiting: str
+    """Exposed time as text: darker or lighter than its fill, which is too faint for letters on a band."""
     in_flight: str
     budget: str
     """The line that a counter must not pass: budget, memory cap."""
@@ -85,12 +90,14 @@ LIGHT = Theme(
     text=_INK,
     muted="#5B6470",
     border="#C9D0D8",
+    outline="#737D89",
     band="#E9EDF1",
     focus="#1F5FBF",
     error="#B3261E",
     warning="#8A5A00",
     gain="#1B6E3C",
     loss="#B3261E",
+    waiting="#BA1650",
     in_flight="#4A5568",
     budget="#B3261E",
     critical="#111418",
@@ -113,12 +120,14 @@ DARK = Theme(
     text="#E6EAEE",
     muted="#9AA5B1",
     border="#39414A",
+    outline="#7C8792",
     band="#262C33",
     focus="#7FB2FF",
     error="#FF8A80",
     warning="#F0B429",
     gain="#6FCF97",
     loss="#FF8A80",
+    waiting="#FF8A80",
     in_flight="#B8C2CC",
     budget="#FF8A80",
     critical="#FFFFFF",
@@ -181,6 +190,35 @@ def palette_of(theme: Theme) -> QPalette:
         palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(theme.muted))
     palette.setColor(QPalette.ColorGroup.Disabled, group.Highlight, QColor(theme.border))
     return palette
+
+
+_OUTLINED = (
+    "QAbstractSpinBox",
+    "QCheckBox",
+    "QComboBox",
+    "QGroupBox",
+    "QLineEdit",
+    "QListWidget",
+    "QProgressBar",
+    "QPushButton",
+    "QRadioButton",
+    "QSlider",
+    "QToolButton",
+)
+"""Widgets whose outline tells that they can be operated, or have boxes to check."""
+
+_FUSION = 140
+"""Qt's Fusion style outlines a widget in its window colour made darker by this, in per cent: unseen in dark."""
+
+
+def dress(theme: Theme) -> None:
+    """Give every widget of the application the colours of `theme`."""
+    QApplication.setPalette(palette_of(theme))
+    outlined = palette_of(theme)
+    outlined.setColor(QPalette.ColorRole.Window, QColor(theme.outline).lighter(_FUSION))
+    outlined.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Window, QColor(theme.border).lighter(_FUSION))
+    for widget in _OUTLINED:
+        QApplication.setPalette(outlined, widget)
 
 
 @cache

@@ -4,11 +4,24 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QSpinBox,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
 
 from engine.timeline.timeline import Category
 from tests.views.colour_difference import SIGHTS, ciede2000, contrast, difference
-from views.theme import DARK, FILLS, LIGHT, Role, Theme, chosen_theme, palette_of
+from views.theme import DARK, FILLS, LIGHT, Role, Theme, chosen_theme, dress, palette_of
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 
@@ -48,9 +61,32 @@ def test_every_fill_stands_out_and_carries_its_label(theme: Theme) -> None:
 
 @THEMES
 def test_text_colours_can_be_read_on_base_pane_and_band(theme: Theme) -> None:
-    for name in ("text", "muted", "focus", "error", "warning", "gain", "loss", "in_flight", "budget", "critical"):
+    lines = ("in_flight", "budget", "critical")
+    for name in ("text", "muted", "focus", "error", "warning", "gain", "loss", "waiting", *lines):
         for ground in (theme.base, theme.pane, theme.band):
             assert contrast(getattr(theme, name), ground) >= 4.5, name
+    assert all(contrast(theme.outline, ground) >= 3.0 for ground in (theme.base, theme.pane))
+
+
+@THEMES
+@pytest.mark.parametrize("kind", [QCheckBox, QLineEdit, QComboBox, QSpinBox, QPushButton, QListWidget])
+def test_what_can_be_operated_has_an_outline_that_is_seen(qtbot: QtBot, theme: Theme, kind: type[QWidget]) -> None:
+    if QApplication.style().name() != "fusion":
+        pytest.skip("the platform's own style draws its own outlines")
+    dress(theme)
+    widget = kind()
+    qtbot.addWidget(widget)
+    if isinstance(widget, QListWidget):
+        item = QListWidgetItem("unchecked", widget)
+        item.setCheckState(Qt.CheckState.Unchecked)
+        middle = widget.visualItemRect(item).center().y()
+    else:
+        widget.resize(widget.sizeHint())
+        middle = widget.height() // 2
+    picture = widget.grab().toImage()
+    seen = [picture.pixelColor(x, middle).name() for x in range(8)]
+    # Both halves of a check box: the outline against what is inside and what is around.
+    assert max(min(contrast(hue, theme.base), contrast(hue, theme.pane)) for hue in seen) >= 3.0
 
 
 @THEMES

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -28,7 +27,7 @@ from views.flow import FlowLayout
 from views.icons import icon
 from views.runs.rows import platform_facts, platform_title, runnable, usual_choice
 from views.runs.runner import Runner, Task, Wish
-from views.theme import GRID, Theme, axis_font, colour
+from views.theme import GRID, Theme, axis_font
 
 _MOST = 2**31 - 1
 _TIPS = {
@@ -177,10 +176,7 @@ class Choice(QListWidget):
     def forget(self) -> None:
         self._own.clear()
 
-    def refresh(self, session: Session, theme: Theme) -> None:
-        palette = self.palette()
-        palette.setColor(QPalette.ColorRole.Base, colour(theme.band))  # the style fills unchecked boxes with it
-        self.setPalette(palette)
+    def refresh(self, session: Session) -> None:
         usual = usual_choice(session)
         with QSignalBlocker(self):
             self.clear()

@@ -104,7 +104,7 @@ class DevicesPage(QWidget):
 
     def refresh(self) -> None:
         session = self._host.store.state
-        self.choice.refresh(session, self._host.theme)
+        self.choice.refresh(session)
         self.rows = rows_of(session, self._runner.outcome)
         running = self._runner.progress.stage == Stage.RUNNING
         short = shortage(session, self.controls.chosen_platform(), self.controls.wish())

@@ -97,9 +97,7 @@ def paint_header(painter: QPainter, scene: Scene, number: int, top: float) -> No
     painter.drawPixmap(int(2 * GRID), int(top + (HEADER - 16) / 2), pixmap(arrow, theme.muted, 16, ratio))
     pinned = entry.key == scene.session.base
     pin = pixmap("pin", theme.text if pinned else theme.muted, 16, ratio)
-    painter.setOpacity(1.0 if pinned else 0.45)
     painter.drawPixmap(int(scene.width - PIN + 2 * GRID), int(top + (HEADER - 16) / 2), pin)
-    painter.setOpacity(1.0)
     right = _paint_figures(painter, scene, entry, top)
     _paint_title(painter, scene, entry, top, right, active)
 
@@ -192,7 +190,7 @@ def _paint_figures(painter: QPainter, scene: Scene, entry: Entry, top: float) ->
 def _figure_colour(scene: Scene, role: str) -> str:
     theme = scene.theme
     return {
-        "exposed": theme.exposed.fill if theme.name == "light" else theme.error,
+        "exposed": theme.waiting,
         "muted": theme.muted,
         "gain": theme.gain,
         "loss": theme.loss,
