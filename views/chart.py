@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from views.ports import Host
+from views.steps import binary_steps, round_steps, some_steps
 from views.theme import GRID, axis_font, colour
 
-_LEFT, _BOTTOM, _TOP, _RIGHT = 18 * GRID, 8 * GRID, 6 * GRID, 6 * GRID
+_BOTTOM, _LINE, _RIGHT = 8 * GRID, 6 * GRID, 6 * GRID
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Point:
     text: str = ""
     key: int = -1
     strong: bool = False
+    label: str = ""
+    """Written beside it, where that has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Series:
     points: tuple[Point, ...]
     colour: str
     line: bool = True
+    stairs: bool = False
+    """Joined along the axes: between two points nothing better than the left one is known."""
 
 
 class Chart(QWidget):
@@ -52,6 +57,7 @@ class Chart(QWidget):
         y_text: Callable[[float], str],
         *,
         from_zero: bool,
+        y_binary: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -59,10 +65,11 @@ class Chart(QWidget):
         self._captions = (x_caption, y_caption)
         self._x_text, self._y_text = x_text, y_text
         self._from_zero = from_zero
+        self._y_steps = binary_steps if y_binary else round_steps
         self._series: tuple[Series, ...] = ()
         self._line: tuple[float, str] | None = None
         self.setMouseTracking(True)
-        self.setMinimumSize(60 * GRID, 40 * GRID)
+        self.setMinimumSize(56 * GRID, 32 * GRID)
 
     def sizeHint(self) -> QSize:
         return QSize(110 * GRID, 56 * GRID)
@@ -76,7 +83,41 @@ class Chart(QWidget):
         self.update()
 
     def _area(self) -> QRectF:
-        return QRectF(_LEFT, _TOP, self.width() - _LEFT - _RIGHT, self.height() - _TOP - _BOTTOM)
+        """Where points lie: beside the widest label of the y axis, under the legend and the caption."""
+        metrics = QFontMetrics(axis_font())
+        bounds = self._bounds()
+        ends = [self._y_text(y) for y in bounds[2:]] if bounds is not None else []
+        left = max((metrics.horizontalAdvance(text) for text in ends), default=0) + 4 * GRID
+        top = _LINE if self._caption_fits() else _LINE + metrics.height()
+        return QRectF(left, top, self.width() - left - _RIGHT, self.height() - top - _BOTTOM)
+
+    def _legend(self) -> list[Series]:
+        return [s for s in self._series if s.name and s.points]
+
+    def _caption_fits(self) -> bool:
+        """Whether the y axis's caption stands beside the legend; else it goes under it."""
+        metrics = QFontMetrics(axis_font())
+        legend = sum(metrics.horizontalAdvance(s.name) + 6 * GRID for s in self._legend())
+        return legend + metrics.horizontalAdvance(self._captions[1]) + _RIGHT + 4 * GRID <= self.width()
+
+    def y_ticks(self) -> list[float]:
+        """Values at which the y axis is labelled; at least two where the axis is as high as three lines."""
+        bounds = self._bounds()
+        if bounds is None:
+            return []
+        count = int(self._area().height() // (2 * QFontMetrics(axis_font()).height()))
+        return some_steps(self._y_steps, bounds[2], bounds[3], count)
+
+    def x_ticks(self) -> list[float]:
+        """Values at which the x axis is labelled: as many as there is room for their text."""
+        bounds = self._bounds()
+        if bounds is None:
+            return []
+        metrics = QFontMetrics(axis_font())
+        widest = max(metrics.horizontalAdvance(self._x_text(x)) for x in bounds[:2]) + 4 * GRID
+        found = some_steps(round_steps, bounds[0], bounds[1], int(self._area().width() // widest))
+        # Counts have no values between them.
+        return list({self._x_text(value): value for value in found}.values())
 
     def _bounds(self) -> tuple[float, float, float, float] | None:
         points = [p for s in self._series for p in s.points]
@@ -110,19 +151,20 @@ class Chart(QWidget):
 
     def _paint_axes(self, painter: QPainter, bounds: tuple[float, float, float, float]) -> None:
         theme, area = self._host.theme, self._area()
-        x0, x1, y0, y1 = bounds
-        for value in round_steps(y0, y1, max(2, int(area.height() // (9 * GRID)))):
+        x0, _, y0, _ = bounds
+        for value in self.y_ticks():
             y = self._place(Point(x0, value), bounds).y()
             painter.fillRect(QRectF(area.left(), round(y), area.width(), 1), colour(theme.band))
             painter.setPen(colour(theme.muted))
-            place = QRectF(0, y - 10, _LEFT - 2 * GRID, 20)
+            place = QRectF(0, y - 10, area.left() - 2 * GRID, 20)
             painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, self._y_text(value))
-        for value in round_steps(x0, x1, max(2, int(area.width() // (18 * GRID)))):
+        for value in self.x_ticks():
             x = self._place(Point(value, y0), bounds).x()
+            painter.fillRect(QRectF(round(x), area.bottom(), 1, GRID), colour(theme.muted))
             painter.setPen(colour(theme.muted))
-            place = QRectF(x - 60, area.bottom() + 2, 120, 4 * GRID)
+            place = QRectF(x - 60, area.bottom() + GRID, 120, 4 * GRID)
             painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, self._x_text(value))
-        painter.setPen(QPen(colour(theme.border), 1))
+        painter.setPen(QPen(colour(theme.outline), 1))
         painter.drawLine(area.bottomLeft(), area.bottomRight())
         painter.setPen(colour(theme.muted))
         bottom = QRectF(area.left(), area.bottom() + 4 * GRID, area.width(), 4 * GRID)
@@ -131,7 +173,9 @@ class Chart(QWidget):
             x = self._place(Point(self._line[0], y0), bounds).x()
             painter.setPen(QPen(colour(theme.focus), 1, Qt.PenStyle.DashLine))
             painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
-            painter.drawText(QPointF(x + GRID, area.bottom() - GRID), self._line[1])
+            width = painter.fontMetrics().horizontalAdvance(self._line[1])
+            beside = x + GRID if x + GRID + width < area.right() else x - GRID - width
+            painter.drawText(QPointF(beside, area.top() + painter.fontMetrics().ascent()), self._line[1])
 
     def _paint_series(self, painter: QPainter, series: Series, bounds: tuple[float, float, float, float]) -> None:
         theme = self._host.theme
@@ -139,7 +183,7 @@ class Chart(QWidget):
         if series.line and len(places) > 1:
             painter.setPen(QPen(colour(series.colour), 1.5))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawPolyline(QPolygonF(places))
+            painter.drawPolyline(QPolygonF(_stairs(places) if series.stairs else places))
         for point, place in zip(series.points, places, strict=True):
             radius = 5.0 if point.strong else 3.5
             painter.setPen(QPen(colour(theme.base), 1.5))
@@ -149,23 +193,26 @@ class Chart(QWidget):
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(colour(theme.text), 1.5))
                 painter.drawEllipse(place, radius + 2, radius + 2)
+            if point.label:
+                painter.setPen(colour(theme.text))
+                painter.drawText(place + QPointF(radius + GRID, -radius), point.label)
 
     def _paint_legend(self, painter: QPainter) -> None:
         x = self.width() - float(_RIGHT)
-        for series in reversed([s for s in self._series if s.name and s.points]):
+        for series in reversed(self._legend()):
             width = painter.fontMetrics().horizontalAdvance(series.name)
             x -= width
             painter.setPen(colour(self._host.theme.text))
-            painter.drawText(QRectF(x, 0, width + 2, _TOP), Qt.AlignmentFlag.AlignVCenter, series.name)
+            painter.drawText(QRectF(x, 0, width + 2, _LINE), Qt.AlignmentFlag.AlignVCenter, series.name)
             x -= 3 * GRID
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(colour(series.colour))
-            painter.drawEllipse(QPointF(x + GRID, _TOP / 2), 3.5, 3.5)
+            painter.drawEllipse(QPointF(x + GRID, _LINE / 2), 3.5, 3.5)
             x -= 3 * GRID
-        caption = QRectF(2 * GRID, 0, x - 2 * GRID, _TOP)
-        if painter.fontMetrics().horizontalAdvance(self._captions[1]) < caption.width():
-            painter.setPen(colour(self._host.theme.muted))
-            painter.drawText(caption, Qt.AlignmentFlag.AlignVCenter, self._captions[1])
+        top = 0.0 if self._caption_fits() else float(_LINE - GRID)
+        painter.setPen(colour(self._host.theme.muted))
+        caption = QRectF(2 * GRID, top, self.width() - 2 * GRID, _LINE)
+        painter.drawText(caption, Qt.AlignmentFlag.AlignVCenter, self._captions[1])
 
     def near(self, position: QPointF) -> Point | None:
         """The point within reach of the mouse."""
@@ -191,10 +238,7 @@ class Chart(QWidget):
             self.clicked.emit(point.key)
 
 
-def round_steps(low: float, high: float, count: int) -> list[float]:
-    """Round values between two bounds, at most about `count` of them."""
-    least = max((high - low) / count, 1e-12)
-    power = 10.0 ** math.floor(math.log10(least))
-    step = next(power * m for m in (1, 2, 5, 10) if power * m >= least * 0.999)
-    first = math.ceil(low / step)
-    return [n * step for n in range(first, math.floor(high / step) + 1)]
+def _stairs(places: Sequence[QPointF]) -> list[QPointF]:
+    """Right, then down or up, from each point to the next."""
+    corners = [corner for a, b in pairwise(places) for corner in (a, QPointF(b.x(), a.y()))]
+    return [*corners, places[-1]]

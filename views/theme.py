@@ -218,7 +218,7 @@ def dress(theme: Theme) -> None:
     outlined.setColor(QPalette.ColorRole.Window, QColor(theme.outline).lighter(_FUSION))
     outlined.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole.Window, QColor(theme.border).lighter(_FUSION))
     for widget in _OUTLINED:
-        QApplication.setPalette(outlined, widget)
+        QApplication.setPalette(outlined, widget)  # type: ignore[arg-type] # PySide takes str; its stub says bytes
 
 
 @cache

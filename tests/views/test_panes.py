@@ -21,7 +21,6 @@ from tests.views.synthetic import variant
 from views.budget.budget import BUDGETS, BudgetPane, knee_of, plans_over
 from views.candidates.collectives import Collectives
 from views.candidates.rows import Verdict, override_of, rows_of_sites
-from views.chart import round_steps
 from views.compare.compare import ComparePane
 from views.compare.differences import DifferencePane
 from views.compare.figures import all_plans, pareto
@@ -38,6 +37,7 @@ from views.palette import match
 from views.plan.plan_line import PlanLine
 from views.ports import JobState
 from views.status import StatusBar
+from views.steps import round_steps
 from views.timeline.accessible import description_of
 from views.timeline.table import TablePane
 from views.welcome import Problem, Welcome
@@ -281,7 +281,20 @@ class TestCompare:
         texts = [item.text() for row in range(2) if (item := pane.table.item(row, 5)) is not None]
         assert not texts[0].startswith("✓")
         assert texts[1].startswith("✓")
-        assert "−" in texts[1]
+        change = [item.text() for row in range(2) if (item := pane.table.item(row, 11)) is not None]
+        assert change[0] == ""
+        assert change[1].startswith("−")
+
+    def test_figures_stand_right_of_the_name_and_long_names_are_told(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        header = pane.table.horizontalHeader()
+        titles = [pane.table.model().headerData(header.logicalIndex(n), Qt.Orientation.Horizontal) for n in range(6)]
+        assert titles == ["", "module", "variant", "makespan", "change", "exposed"]
+        last = pane.table.model().headerData(header.logicalIndex(header.count() - 1), Qt.Orientation.Horizontal)
+        assert last == "passes"
+        items = [pane.table.item(1, column) for column in range(pane.table.columnCount())]
+        assert all(item.toolTip() for item in items if item is not None and item.text())
 
     def test_try_all_fills_as_results_come_and_a_tried_plan_can_be_added(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = ComparePane(host)

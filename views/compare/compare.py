@@ -21,13 +21,13 @@ from PySide6.QtWidgets import (
 )
 
 from engine.cost.costs import Origin
-from engine.quantities import bytes_text, gain_text, time_text
+from engine.quantities import MINUS, bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
 from engine.session.session import Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
-from views.compare.figures import COLUMNS, all_plans, best_of, pareto
+from views.compare.figures import COLUMNS, all_plans, best_of, budget_title, pareto, tried_title
 from views.ports import Gone, Host, follow
 from views.theme import GRID
 from views.timeline.paint_header import ACROSS, SOURCES, origin_text
@@ -36,7 +36,11 @@ _HEAD = ("", "module", "variant", "scheduler", "budget")
 _MODULE = 1
 """Column that is shown where there are several modules."""
 _BUDGET = _HEAD.index("budget")
-_TAIL = ("best order", "times from", "passes")
+_PLAN = ("scheduler", "budget")
+"""Columns that stand right of the figures: variants are named after them, and figures are what is compared."""
+_TAIL = ("change", "best order", "times from", "passes")
+_CHANGE = len(_HEAD) + len(COLUMNS)
+"""Column of the makespan against the base's, shown beside the makespan."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +87,20 @@ class ComparePane(QWidget):
         # Budgets by kind are long: the figures stay in sight.
         self.table.horizontalHeader().setSectionResizeMode(_BUDGET, QHeaderView.ResizeMode.Interactive)
         self.table.setColumnWidth(_BUDGET, 20 * GRID)
+        for _ in _PLAN:
+            self.table.horizontalHeader().moveSection(len(_HEAD) - len(_PLAN), _CHANGE - 1)
+        self.table.horizontalHeader().moveSection(_CHANGE, len(_HEAD) - len(_PLAN) + 1)
         self.table.horizontalHeader().setStretchLastSection(True)  # Qt's signature
         self.table.setAccessibleName("comparison of variants")
         for number, column in enumerate(COLUMNS):
             header = self.table.horizontalHeaderItem(len(_HEAD) + number)
             if header is not None:
                 header.setToolTip(column.tip)
-        proof = self.table.horizontalHeaderItem(len(_HEAD) + len(COLUMNS))
-        if proof is not None:
-            proof.setToolTip("How far from the best order of the same instructions, as proven by the scheduler exact")
+        tips = ("Makespan against that of the base", "How far from the best order of the same instructions, as proven")
+        for number, tip in enumerate(tips, _CHANGE):
+            header = self.table.horizontalHeaderItem(number)
+            if header is not None:
+                header.setToolTip(tip)
         self.table.itemActivated.connect(lambda item: self._activate(item.row()))
         self.table.cellClicked.connect(lambda row, _: self._pick(row))
         self.chart = Chart(
@@ -101,6 +110,7 @@ class ComparePane(QWidget):
             lambda x: time_text(round(x)),
             lambda y: bytes_text(round(y)),
             from_zero=False,
+            y_binary=True,
         )
         self.chart.setAccessibleName("makespan against peak memory")
         self.chart.clicked.connect(self._pick)
@@ -116,9 +126,9 @@ class ComparePane(QWidget):
         split = QSplitter()
         split.addWidget(self.table)
         split.addWidget(self.chart)
-        split.setStretchFactor(0, 2)
-        split.setStretchFactor(1, 1)
-        split.setSizes([600, 300])
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        split.setSizes([660, 260])
         split.setChildrenCollapsible(True)  # Qt's signature
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 2 * GRID, 0)
@@ -176,7 +186,7 @@ class ComparePane(QWidget):
             answer = self._host.predicted(entry.asking(plan)) if entry is not None else None
             if isinstance(answer, Metrics) and plan not in there:
                 module = _module(session, entry) if entry is not None else ""
-                tried.append(Line("", "tried", plan, answer, SOURCES[Origin.MODEL], module))
+                tried.append(Line("", tried_title(plan), plan, answer, SOURCES[Origin.MODEL], module))
         tried.sort(key=lambda line: line.metrics.makespan)
         return (*shown, *tried)
 
@@ -206,24 +216,24 @@ class ComparePane(QWidget):
         alike = {o: [line.metrics for line in self._lines if line.origin == o] for o in Origin}
         best = {origin: [best_of(column, metrics) for column in COLUMNS] for origin, metrics in alike.items()}
         for row, line in enumerate(self._lines):
-            budget = str(line.plan.budget) if line.plan.budget is not None else "chip's"
-            texts = (line.key, line.module, line.title, line.plan.scheduler, budget)
+            texts = (line.key, line.module, line.title, line.plan.scheduler, budget_title(line.plan))
             for column, text in enumerate(texts):
                 self._cell(
                     row, column, text, theme.text if line.key else theme.muted, strong=line.key == session.active
                 )
+            self._tip(row, _BUDGET, str(line.plan.budget or "the chip's"))
             for number, metric in enumerate(COLUMNS):
                 untold = metric.simulated and line.origin == Origin.MEASURED
                 text = "–" if untold else metric.text(line.metrics)
-                if number == 0 and base is not None and line is not base and line.origin == base.origin:
-                    text += f"  {gain_text(base.metrics.makespan, line.metrics.makespan)}"
-                    text += ACROSS if line.module != base.module else ""
                 most = best[line.origin][number]
                 wins = not untold and most is not None and metric.value(line.metrics) == most
                 role = theme.gain if wins else theme.text
                 self._cell(row, len(_HEAD) + number, f"✓ {text}" if wins else text, role, strong=wins, right=True)
-            for number, text in enumerate((line.proof or "–", line.source, line.plan.passes or "–")):
-                self._cell(row, len(_HEAD) + len(COLUMNS) + number, text, theme.muted)
+            change = _change(line, base)
+            faster = theme.gain if change.startswith(MINUS) else theme.loss if change.startswith("+") else theme.muted
+            self._cell(row, _CHANGE, change, faster, right=True)
+            for number, text in enumerate((line.proof or "–", line.source, line.plan.passes or "–"), _CHANGE + 1):
+                self._cell(row, number, text, theme.muted)
 
     def _cell(self, row: int, column: int, text: str, role: str, *, strong: bool = False, right: bool = False) -> None:
         item = self.table.item(row, column)
@@ -231,13 +241,18 @@ class ComparePane(QWidget):
             item = QTableWidgetItem()
             self.table.setItem(row, column, item)
         item.setText(text)
-        item.setToolTip(text)
+        item.setToolTip(text)  # a column may be too narrow for it
         item.setForeground(QColor(role))
         font = item.font()
         font.setBold(strong)
         item.setFont(font)
         side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
         item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+
+    def _tip(self, row: int, column: int, text: str) -> None:
+        item = self.table.item(row, column)
+        if item is not None:
+            item.setToolTip(text)
 
     def _plot(self, session: Session) -> None:
         theme = self._host.theme
@@ -250,6 +265,7 @@ class ComparePane(QWidget):
                 f"{time_text(line.metrics.makespan)}, {bytes_text(line.metrics.peak_memory)}",
                 row,
                 bool(line.key) and line.key == session.active,
+                line.key,
             )
             for row, line in enumerate(self._lines)
             if line.origin != Origin.MEASURED  # profiles tell no memory
@@ -259,7 +275,7 @@ class ComparePane(QWidget):
         shown = tuple(p for p in points if self._lines[p.key].key)
         self.chart.set_series(
             (
-                Series("best trade-offs", tuple(front) if len(front) > 1 else (), theme.gain),
+                Series("Pareto front", tuple(front) if len(front) > 1 else (), theme.gain, stairs=True),
                 Series("tried", tried, theme.elementwise.fill, line=False),
                 Series("variants", shown, theme.focus, line=False),
             )
@@ -283,6 +299,14 @@ class ComparePane(QWidget):
     def lines(self) -> Sequence[Line]:
         """What the table shows."""
         return self._lines
+
+
+def _change(line: Line, base: Line | None) -> str:
+    """The makespan against the base's, empty where the two do not compare."""
+    if base is None or line is base or line.origin != base.origin:
+        return ""
+    text = gain_text(base.metrics.makespan, line.metrics.makespan)
+    return f"{text}{ACROSS}" if line.module != base.module else text
 
 
 def _module(session: Session, entry: Entry) -> str:

@@ -89,6 +89,19 @@ def all_plans(plan: Plan, budget: Budget) -> tuple[Plan, ...]:
     return tuple(made)
 
 
+def tried_title(plan: Plan) -> str:
+    """What tells a plan that was tried from others of its scheduler and budget."""
+    options = edits.options_of(plan, "decompose") or {}
+    return ", ".join([plan.scheduler, *(f"{name} {options[name]}" for name in ("unroll", "ring") if name in options)])
+
+
+def budget_title(plan: Plan) -> str:
+    """A budget as a column has room for it: the limit over all kinds, where there is one."""
+    if plan.budget is None:
+        return "chip's"
+    return str(plan.budget.total if plan.budget.total is not None else plan.budget)
+
+
 def pareto(points: Sequence[tuple[float, float]]) -> list[int]:
     """Numbers of the points that no other beats in both, by the first."""
     order = sorted(range(len(points)), key=lambda n: points[n])

@@ -1,0 +1,75 @@
+"""Axes of the small charts: at every size there are labels, they are round, and none lies over another."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtGui import QFontMetrics
+from pytestqt.qtbot import QtBot
+
+from engine.quantities import bytes_text, time_text
+from tests.views.fake_host import host_of
+from tests.views.synthetic import variant
+from views.chart import Chart, Point, Series
+from views.steps import binary_steps, round_steps, some_steps
+from views.theme import axis_font
+
+
+def memory_chart(qtbot: QtBot, width: int, height: int) -> Chart:
+    chart = Chart(
+        host_of(variant(1)),
+        "makespan",
+        "peak memory",
+        lambda x: time_text(round(x)),
+        lambda y: bytes_text(round(y)),
+        from_zero=False,
+        y_binary=True,
+    )
+    qtbot.addWidget(chart)
+    chart.resize(width, height)
+    points = tuple(Point(8_740_000_000 + n * 400_000_000, 360 * 2**20 + n * 37 * 2**20) for n in range(9))
+    names = ("Pareto front", "tried", "variants")
+    chart.set_series([Series(name, points, "#000000") for name in names])
+    return chart
+
+
+@pytest.mark.parametrize(("width", "height"), [(224, 128), (245, 160), (700, 160), (700, 900)])
+def test_both_axes_are_labelled_at_every_size_and_labels_stand_apart(qtbot: QtBot, width: int, height: int) -> None:
+    chart = memory_chart(qtbot, width, height)
+    metrics = QFontMetrics(axis_font())
+    bounds = chart._bounds()
+    assert bounds is not None
+    area = chart._area()
+    places = [(x, chart._place(Point(x, bounds[2]), bounds).x()) for x in chart.x_ticks()]
+    assert len(places) >= 2
+    for (left, one), (right, two) in pairwise(places):
+        half = (
+            metrics.horizontalAdvance(time_text(round(left))) + metrics.horizontalAdvance(time_text(round(right)))
+        ) / 2
+        assert two - one > half + 2
+    heights = [chart._place(Point(bounds[0], y), bounds).y() for y in chart.y_ticks()]
+    assert len(heights) >= 2
+    assert all(a - b >= metrics.height() for a, b in pairwise(heights))
+    assert all(metrics.horizontalAdvance(bytes_text(round(y))) < area.left() for y in chart.y_ticks())
+    assert area.top() > metrics.height()
+    assert area.bottom() + 2 * metrics.height() <= chart.height() + 2
+
+
+def test_memory_is_labelled_in_whole_binary_units(qtbot: QtBot) -> None:
+    for value in memory_chart(qtbot, 400, 200).y_ticks():
+        assert value % 2**20 == 0
+
+
+def test_a_count_has_no_values_between() -> None:
+    assert round_steps(0.25, 16.75, 20) == [float(n) for n in range(1, 17)]
+
+
+@given(st.integers(0, 10**13), st.integers(100, 10**13), st.integers(2, 40))
+def test_steps_lie_between_the_bounds_and_are_about_as_many_as_asked_for(low: int, span: int, count: int) -> None:
+    for steps in (round_steps, binary_steps):
+        found = some_steps(steps, low, low + span, count)
+        assert all(low <= value <= low + span for value in map(round, found))
+        assert len(found) <= max(count, 6) + 2
