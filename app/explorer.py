@@ -123,8 +123,15 @@ class Explorer(QObject):
             self.store, self.job_list, self.evaluations, self.documents, self.window, self.say
         )
         self.recordings.arrived.connect(self._reveal)
+        self.recordings.doubted.connect(self.window.notices.say)
         self.imports: Imports = Imports(
-            self.store, self.job_list, self.window, self.say, settings.folder / kept.FOLDER, self.documents
+            self.store,
+            self.job_list,
+            self.window,
+            self.say,
+            self.window.notices.say,
+            settings.folder / kept.FOLDER,
+            self.documents,
         )
         self.saving: Saving = Saving(self)
         self.opening: Opening = Opening(self)

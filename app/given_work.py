@@ -10,11 +10,13 @@ from app.kept import keep
 from app.work import evaluate
 from engine.control import Control
 from engine.cost.imports import parse_costs
+from engine.cost.scheduled_module import read_scheduled_module
 from engine.hlo.decoding import unzipped
 from engine.ir.module import Module
 from engine.profile.held import held_module
 from engine.profile.reading import profile_from_bytes
-from engine.session.compiled import compiler_variant
+from engine.session.belonging import check_devices, cost_doubts, profile_doubts, schedule_doubts
+from engine.session.compiled import found_again, predicted_variant
 from engine.session.given import GivenFile, Recording, RecordingKind, content_of, take
 from engine.session.measured import Measured, measured_variant
 from engine.session.plan import MachineSpec, Plan
@@ -26,12 +28,22 @@ _LOGGED = 200
 """Names in the log."""
 
 
-def take_costs(path: str, *, control: Control) -> GivenFile:
-    """A file of costs as it is now. Raises InputError for anything else."""
+def take_costs(
+    path: str, module: Module, names: tuple[frozenset[str], ...], *, control: Control
+) -> tuple[GivenFile, tuple[str, ...]]:
+    """A file of costs as it is now, and what speaks against its being of `module`, whose variants have those `names`.
+
+    Raises InputError for anything else, and for costs of another module.
+    """
     control.step(0.0, f"reading {path}")
     file, data = take(path)
-    parse_costs(data, path)
-    return file
+    costs = parse_costs(data, path)
+    control.step(0.7, f"looking for its names in {module.name}")
+    devices = 0
+    if costs.schedule is not None:
+        text = unzipped(data, path).decode("utf-8", "replace")
+        devices = read_scheduled_module(text, path).module.header.devices
+    return file, cost_doubts(costs, devices, names, module, file.name)
 
 
 def take_schedule(path: str, *, control: Control) -> GivenFile:
@@ -70,6 +82,8 @@ class Recorded:
     variant: Variant
     measured: Measured | None = None
     """What a profile says besides; None for a schedule."""
+    doubts: tuple[str, ...] = ()
+    """What speaks against its being of the module."""
 
     def __str__(self) -> str:
         """In a sentence, with everything that did not match, for the log."""
@@ -90,23 +104,29 @@ def read_recording(
     control.step(0.0, f"reading {recording.file.name}")
     data = content_of(recording.file)
     if recording.kind == RecordingKind.SCHEDULE:
-        return Recorded(_schedule(module, spec, recording, data, name, control))
+        return _schedule(module, spec, recording, data, name, control)
     predicted = evaluate(module, spec, plan, "", control=control.part(0.0, 0.5))
     control.step(0.5, f"reading {recording.file.name}")
     profile = profile_from_bytes(data, recording.file.path)
     title = name or f"measured: {recording.file.name}"
     measured = measured_variant(predicted, profile, name=title, control=control.part(0.6, 1.0))
-    variant = replace(measured.variant, recording=recording, notes=(*measured.variant.notes, *_left(measured)))
-    return Recorded(variant, replace(measured, variant=variant))
+    doubts = profile_doubts(measured, len(profile.devices), module, recording.file.name)
+    notes = (*doubts, *measured.variant.notes, *_left(measured))
+    variant = replace(measured.variant, recording=recording, notes=notes)
+    return Recorded(variant, replace(measured, variant=variant), doubts)
 
 
 def _schedule(
     module: Module, spec: MachineSpec, recording: Recording, data: bytes, name: str, control: Control
-) -> Variant:
+) -> Recorded:
     text = unzipped(data, recording.file.path).decode("utf-8", "replace")
     title = name or f"compiler: {recording.file.name}"
-    variant = compiler_variant(text, recording.file.path, spec, title, control, loaded=module)
-    return replace(variant, recording=recording)
+    scheduled = read_scheduled_module(text, recording.file.path)
+    check_devices(scheduled.module.header.devices, module, recording.file.name, "a compiler's schedule")
+    variant = predicted_variant(scheduled, spec, title, control, loaded=module)
+    found, timed = found_again(variant.program, variant.timeline)
+    doubts = schedule_doubts(scheduled.module.name, module, recording.file.name, found, timed)
+    return Recorded(replace(variant, recording=recording, notes=(*doubts, *variant.notes)), doubts=doubts)
 
 
 def _left(measured: Measured) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from app.documents import Documents
 from app.jobs import Jobs
+from app.reading import told
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.session import edits
@@ -19,6 +20,7 @@ from engine.session.plan import AS_LOADED, Plan
 from engine.session.session import Session
 from engine.session.store import Store
 from views.main_window import MainWindow
+from views.notices import Way
 from views.runs.rows import runnable
 
 _COSTS = "Costs (*.csv *.toml *.pbtxt *.txt *.pb *.gz);;All files (*)"
@@ -35,14 +37,17 @@ class Imports:
         jobs: Jobs,
         window: MainWindow,
         say: Callable[[str], None],
+        complain: Callable[[str, str, Sequence[Way]], None],
         folder: Path,
         documents: Documents,
     ) -> None:
-        """`folder`: where modules that profiles bring along are kept."""
+        """`say` is for what is of interest for a moment, `complain` for what needs an action: what it is about, a
+        text, and buttons. `folder`: where modules that profiles bring along are kept."""
         self._store = store
         self._jobs = jobs
         self._window = window
         self._say = say
+        self._complain = complain
         self._kept = str(folder)
         self._documents = documents
         self._alone = ""
@@ -58,7 +63,8 @@ class Imports:
             self._open_alone(path)
         elif not self._is_open():
             what = "costs" if kind == FileKind.COSTS else "a compiler's schedule"
-            self._say(f"{Path(path).name} holds {what}: open the module that it belongs to first")
+            said = f"{Path(path).name} holds {what}: open the module that it belongs to first, and then drop it again."
+            self._complain(path, said, (("Open …", lambda: self._window.perform("open")),))
         elif kind == FileKind.COSTS:
             self.add_costs(path)
         else:
@@ -74,7 +80,7 @@ class Imports:
                 self._documents.open(file.path)
 
         title = f"looking for the module in {Path(path).name}"
-        self._jobs.start(title, "app.given_work:take_module", path, self._kept, done=found, failed=self._failed)
+        self._jobs.start(title, "app.given_work:take_module", path, self._kept, done=found, failed=self._failure(path))
 
     def _show_alone(self) -> None:
         if self._alone and self._is_open():
@@ -96,28 +102,40 @@ class Imports:
         if kind in _KINDS:
             self.add_recording(path, _KINDS[kind])
         else:
-            self._say(
+            said = (
                 f"{Path(path).name}: a profile (xplane.pb, or a Perfetto trace as JSON) or a compiler's schedule "
-                "(ScheduleProto text) was expected"
+                "(ScheduleProto text) was expected. Modules come by File → Open, costs by File → Import costs."
             )
+            self._complain(path, said, ())
 
     def add_costs(self, path: str) -> None:
         """Price every plan with a file's times, by a job, as one undoable step."""
 
-        def read(file: GivenFile) -> None:
-            if self._is_open():
+        session = self._store.state
+        module = self._documents.module_of(session.active_entry)
+        if module is None:
+            self._complain(path, f"{Path(path).name} was not imported: the module it is for is not read yet.", ())
+            return
+
+        def read(taken: tuple[GivenFile, tuple[str, ...]]) -> None:
+            file, doubts = taken
+            if self._documents.module_of(self._store.state.active_entry) is module:
                 session = self._store.state
                 self._store.become(
                     f"Import costs {file.name}", edits.with_costs(session, (*edits.costs_of(session), file))
                 )
                 self._say(f"plans are priced with {file.name}; “costs” in the plan line says what was used of it")
+                if doubts:
+                    self._complain(path, " ".join(doubts), (("Undo", self._store.undo),))
 
         self._jobs.start(
             f"importing costs from {Path(path).name}",
             "app.given_work:take_costs",
             path,
+            module,
+            _names(session),
             done=read,
-            failed=self._failed,
+            failed=self._failure(path, lambda: self.add_costs(path)),
         )
 
     def add_recording(self, path: str, kind: RecordingKind) -> None:
@@ -126,22 +144,22 @@ class Imports:
         A profile is of the module as loaded, or of that of the variant in the stack that has more of its names.
         """
         title = f"reading {Path(path).name}"
+        failed = self._failure(path, lambda: self.add_recording(path, kind))
         if kind == RecordingKind.SCHEDULE:
 
             def taken(file: GivenFile) -> None:
                 self._show(Recording(kind, file), AS_LOADED)
 
-            self._jobs.start(title, "app.given_work:take_schedule", path, done=taken, failed=self._failed)
+            self._jobs.start(title, "app.given_work:take_schedule", path, done=taken, failed=failed)
             return
         session = self._store.state
         variants = [e.variant for e in runnable(session) if e.variant is not None]
-        names = tuple(frozenset(chain.from_iterable(g.names for g in v.program.graphs.values())) for v in variants)
 
         def found(answer: tuple[GivenFile, int]) -> None:
             file, number = answer
             self._show(Recording(kind, file), variants[number].plan if variants else AS_LOADED)
 
-        self._jobs.start(title, "app.given_work:take_profile", path, names, done=found, failed=self._failed)
+        self._jobs.start(title, "app.given_work:take_profile", path, _names(session), done=found, failed=failed)
 
     def _show(self, recording: Recording, plan: Plan) -> None:
         """A recording of the active module as one more variant."""
@@ -165,10 +183,17 @@ class Imports:
             f"Use the times of {entry.key} as costs", edits.with_costs(session, (*edits.costs_of(session), file))
         )
 
-    def _failed(self, error: LapstrakeError) -> None:
-        if not isinstance(error, Cancelled):
-            self._say(str(error))
-            self._window.show_pane("Log")
+    def _failure(self, path: str, again: Callable[[], None] | None = None) -> Callable[[LapstrakeError], None]:
+        """What is done where reading `path` failed; `again` tries once more, else a module can be opened."""
+
+        def failed(error: LapstrakeError) -> None:
+            if not isinstance(error, Cancelled):
+                ways = (
+                    ("Try again", again) if again is not None else ("Open …", lambda: self._window.perform("open")),
+                )
+                self._complain(path, told(error), ways)
+
+        return failed
 
     def _is_open(self) -> bool:
         return bool(self._store.state.entries)
@@ -176,3 +201,9 @@ class Imports:
     def _folder(self) -> str:
         path = self._store.state.path
         return str(Path(path).parent) if path else ""
+
+
+def _names(session: Session) -> tuple[frozenset[str], ...]:
+    """Of each variant that shows a plan of the active module, what its instructions are called."""
+    variants = [e.variant for e in runnable(session) if e.variant is not None]
+    return tuple(frozenset(chain.from_iterable(g.names for g in v.program.graphs.values())) for v in variants)

@@ -34,6 +34,8 @@ class _Running:
 class Recordings(QObject):
     """Keeps entries with a recording up to date, as `Evaluations` does those with a plan."""
 
+    doubted = Signal(str, str, object)
+    """A recording may be of another module: the key of its entry, why, and ways out (none but Undo)."""
     arrived = Signal(str)
     """A recording was read, and is what the entry of that key shows now."""
 
@@ -126,6 +128,8 @@ class Recordings(QObject):
             self._known[asked] = recorded
             self._settle(key, recorded.variant)
             self.arrived.emit(key)
+            if recorded.doubts:
+                self.doubted.emit(f"recording {key}", f"{key}: {' '.join(recorded.doubts)}", ())
 
         return arrived
 

@@ -180,6 +180,10 @@ class MainWindow(QMainWindow):
                 if dock is not None:
                     dock.widget().setEnabled(bool(session.path))
 
+    def perform(self, action: str) -> None:
+        """Do what the action of that id does."""
+        self._host.perform(action)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()

@@ -9,12 +9,14 @@ import numpy as np
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.control import QUIET, Control
+from engine.cost.program import Program
 from engine.cost.scheduled_module import ScheduledModule, read_scheduled_module
 from engine.ir.module import Module
 from engine.session.aligning import aligned
 from engine.session.plan import AS_LOADED, MachineSpec
 from engine.session.variant import Variant
 from engine.simulate.replay import Replay, replay
+from engine.timeline.timeline import Timeline
 
 
 def compiler_variant(
@@ -59,16 +61,19 @@ def predicted_variant(
     )
 
 
+def found_again(program: Program, timeline: Timeline) -> tuple[int, int]:
+    """How many instructions that take time come from the module as loaded, and how many there are."""
+    timed = np.unique(timeline.instruction[(timeline.duration > 0) & (timeline.instruction >= 0)])
+    return sum(int(id_) in program.module.origins for id_ in timed), len(timed)
+
+
 def _found(played: Replay, loaded: Module | None) -> tuple[str, ...]:
     """What of the compiler's module was found again in the one that it was given."""
     if loaded is None:
         return ()
-    origins = played.program.module.origins
-    timeline = played.simulation.timeline
-    timed = np.unique(timeline.instruction[(timeline.duration > 0) & (timeline.instruction >= 0)])
-    found = sum(int(id_) in origins for id_ in timed)
+    found, timed = found_again(played.program, played.simulation.timeline)
     return (
-        f"{found} of {len(timed)} instructions that take time in the compiler's module were found in the module as "
+        f"{found} of {timed} instructions that take time in the compiler's module were found in the module as "
         "loaded, by name or op_name; the others stand for themselves where variants are compared.",
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from views.plan.costs import ranks_of
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
 SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
+SCHEDULED = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
 LONG = 60_000
 
 
@@ -92,9 +95,12 @@ def test_a_schedule_dropped_on_the_window_is_a_variant_whose_times_can_price_pla
     qtbot: QtBot, explorer: Explorer, tmp_path: Path
 ) -> None:
     explorer.open(str(SCHEDULE))
-    assert "open the module that it belongs to first" in explorer.window.statusBar().currentMessage()
-    explorer.open(str(SAMPLE))
+    assert "open the module that it belongs to first" in explorer.window.notices.texts()[0]
+    module = tmp_path / "step.hlo.gz"
+    shutil.copy(SCHEDULED, module)
+    explorer.open(str(module))
     wait(qtbot, explorer)
+    assert explorer.window.notices.texts() == ()
     explorer.open(str(SCHEDULE))
     wait(qtbot, explorer)
     shown = active(explorer)
@@ -121,11 +127,77 @@ def test_a_file_that_is_none_says_so_in_the_log(qtbot: QtBot, explorer: Explorer
     wait(qtbot, explorer)
     assert not edits.costs_of(explorer.store.state)
     assert "microseconds were expected" in explorer.jobs()[0].error
+    assert "microseconds were expected" in explorer.window.notices.texts()[0]
     torn = tmp_path / "dump.txt"
     torn.write_text("hlo_module {\n}\n", "utf-8")
     explorer.open(str(torn))
     wait(qtbot, explorer)
     assert "ScheduleProto" in active(explorer).error
+
+
+def test_what_belongs_to_another_module_is_refused_by_name(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
+    before = explorer.store.state
+    table = tmp_path / "costs.csv"
+    table.write_text("name,us\nother.1,5\nother.2,6\n", "utf-8")
+    for path, said in ((SCHEDULE, "of 8 devices"), (table, "none of its 2 names is there (other.1, other.2)")):
+        explorer.imports.add_costs(str(path))
+        wait(qtbot, explorer)
+        assert said in explorer.window.notices.texts()[0]
+        assert explorer.store.state == before
+    explorer.open(str(SCHEDULE))
+    wait(qtbot, explorer)
+    assert "on 4 devices was expected, but this one is of 8 devices" in active(explorer).error
+    explorer.perform("undo")
+    assert explorer.store.state.entries == before.entries
+
+
+def test_costs_of_which_little_is_used_are_doubted_and_can_be_taken_back(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
+    table = tmp_path / "costs.csv"
+    table.write_text("name,us\nall-gather,5\n" + "".join(f"other.{n},6\n" for n in range(9)), "utf-8")
+    explorer.open(str(table))
+    wait(qtbot, explorer)
+    assert edits.costs_of(explorer.store.state)
+    assert (
+        "Only 1 of the 10 names in costs.csv are instructions of jit_mlp_forward" in explorer.window.notices.texts()[0]
+    )
+    explorer.window.notices.take("Undo")
+    assert not edits.costs_of(explorer.store.state)
+
+
+def test_a_profile_of_another_module_is_doubted(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
+
+    def event(name: str, start: int) -> dict[str, object]:
+        args = {"hlo_op": name, "hlo_module": "jit_other"}
+        return {"ph": "X", "pid": 1, "tid": 1, "ts": start, "dur": 5, "name": name, "args": args}
+
+    trace = tmp_path / "run.trace.json"
+    names = ["all-gather", *(f"fusion.{n}" for n in range(9))]
+    trace.write_text(json.dumps({"traceEvents": [event(name, 10 * n) for n, name in enumerate(names)]}), "utf-8")
+    explorer.open(str(trace))
+    wait(qtbot, explorer)
+    shown = active(explorer)
+    assert shown.variant is not None
+    (said,) = explorer.window.notices.texts()
+    assert "Only 1 of 10 events in run.trace.json belong to an instruction of jit_mlp_forward" in said
+    assert any("Only 1 of 10 events" in note for note in shown.variant.notes)
+
+
+def test_a_trace_in_an_empty_window_says_what_to_open_first(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    trace = tmp_path / "run.trace.json"
+    trace.write_text('{"traceEvents": []}', "utf-8")
+    explorer.open(str(trace))
+    qtbot.waitUntil(lambda: bool(explorer.window.notices.texts()), timeout=LONG)
+    (said,) = explorer.window.notices.texts()
+    assert "Chrome or Perfetto trace (JSON)" in said
+    assert "Open the HLO of the module that was run first" in said
 
 
 def test_recordings_of_our_own_move_beside_the_session(tmp_path: Path) -> None:

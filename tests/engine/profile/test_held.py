@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from engine.errors import InputError
@@ -62,6 +64,17 @@ def test_the_program_that_ran_most_is_taken() -> None:
 def test_what_cannot_be_opened_alone_says_why(space: XSpace, said: str) -> None:
     with pytest.raises(InputError, match=said):
         held_module(space.SerializeToString(), "p")
+
+
+def test_a_trace_says_what_it_is_and_what_to_open_first() -> None:
+    event = {"ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 5, "name": "dot.1"}
+    event |= {"args": {"hlo_op": "dot.1", "hlo_module": "jit_step"}}
+    with pytest.raises(InputError) as raised:
+        held_module(json.dumps({"traceEvents": [event]}).encode(), "run.trace.json")
+    said = str(raised.value)
+    assert "Chrome or Perfetto trace (JSON)" in said
+    assert "Open the HLO of the module jit_step first" in said
+    assert "protobuf" not in said.lower()
 
 
 def test_what_is_no_profile_is_refused() -> None:
