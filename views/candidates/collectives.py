@@ -23,6 +23,7 @@ from engine.session.matching import loaded_in
 from engine.session.session import Session
 from views.candidates.rows import CollectiveRow, Verdict, judging, override_of, rows_of_sites
 from views.ports import Host, follow
+from views.stale import StaleNote
 from views.theme import GRID, axis_font, colour, text_font
 
 _SITES = Qt.ItemDataRole.UserRole
@@ -59,6 +60,7 @@ class Collectives(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
+        layout.addWidget(StaleNote(host, judging))
         layout.addWidget(self.note)
         layout.addWidget(self.view, 1)
         layout.addStretch()

@@ -37,6 +37,7 @@ from views.fusion.harm import FusionRow, fusion_rows, taken
 from views.fusion.inside import inside_of
 from views.fusion.strips import Strips
 from views.ports import Host, follow, in_view
+from views.stale import StaleNote
 from views.theme import GRID
 
 _COLUMNS = ("fusion", "kind", "time", "traffic saved", "exposes", "waits")
@@ -123,6 +124,7 @@ class FusionPane(QWidget):
         split.setSizes([400, 600])
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(StaleNote(host))
         layout.addWidget(self.text)
         layout.addWidget(split, 1)
         self._split = split

@@ -30,6 +30,7 @@ from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
 from views.graph.view import GraphView
 from views.ports import Gone, Host, follow, in_view
+from views.stale import StaleNote
 from views.theme import GRID
 
 
@@ -75,6 +76,7 @@ class GraphPane(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(StaleNote(host))
         column.addWidget(self.tools)
         column.addWidget(self.message)
         column.addWidget(self.sides, 1)

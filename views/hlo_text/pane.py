@@ -16,6 +16,7 @@ from engine.session.variant import Variant
 from views.hlo_text.lines import Printed
 from views.hlo_text.text_view import TextView
 from views.ports import Gone, Host, follow, in_view
+from views.stale import StaleNote
 from views.theme import GRID
 
 _Asked = tuple[Variant, Variant | None]
@@ -63,6 +64,7 @@ class HloPane(QWidget):
         texts.addWidget(self.active)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(StaleNote(host))
         layout.addLayout(line)
         layout.addWidget(self.message)
         layout.addLayout(texts, 1)

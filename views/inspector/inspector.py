@@ -12,7 +12,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.quantities import bytes_text, count_text, time_text
 from engine.session import edits
 from engine.session.matching import shown_in
-from engine.session.session import Session
+from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from views.fusion.early import early_of, tried_of
 from views.fusion.harm import taken
@@ -29,6 +29,7 @@ from views.inspector.facts import (
 )
 from views.inspector.gate_bars import GateBars
 from views.ports import Host, follow
+from views.stale import StaleNote
 from views.theme import GRID
 from views.timeline.budget_marks import sentence
 from views.timeline.paint_header import SOURCES, origin_text
@@ -59,6 +60,7 @@ class Inspector(QScrollArea):
         self.below = _text()
         for label in (self.above, self.below):
             label.linkActivated.connect(self._followed)
+        layout.addWidget(StaleNote(host, _shown))
         layout.addWidget(self.above)
         layout.addWidget(self.bars)
         layout.addWidget(self.below)
@@ -128,6 +130,14 @@ class Inspector(QScrollArea):
 
     def _say_again(self) -> None:
         self._session_changed(self._host.store.state, frozenset({"selection"}))
+
+
+def _shown(session: Session) -> Entry | None:
+    """The entry whose variant is shown: that of the selected instruction, else the active one."""
+    found = selected_instruction(session)
+    if found is None:
+        return session.active_entry
+    return next((entry for entry in session.entries if entry.variant is found[0]), None)
 
 
 def _text() -> QLabel:
@@ -207,7 +217,11 @@ def _times(session: Session, muted: str) -> str:
         values = (time_text(row.start), time_text(row.end), slack, time_text(row.exposed) if row.exposed else "–")
         cells = "".join(f"<td align=right style='padding-left:6px'>{v.replace(' ', '&nbsp;')}</td>" for v in values)
         parts = f"<span style='color:{muted}'>&nbsp;×{row.parts}</span>" if row.parts > 1 else ""
-        body += f"<tr><td><b>{escape(row.key)}</b>{parts}</td>{cells}</tr>"
+        entry = session.entry(row.key)
+        old = (
+            f"<span style='color:{muted}'>&nbsp;⟳ earlier plan</span>" if entry and (entry.stale or entry.error) else ""
+        )
+        body += f"<tr><td><b>{escape(row.key)}</b>{parts}{old}</td>{cells}</tr>"
     return _section(
         "In each variant",
         f"<table cellspacing=0 cellpadding=1 style='font-size:small'><tr><td></td>{head}</tr>{body}</table>",
@@ -290,6 +304,8 @@ _SIMULATED = frozenset({"lower bound", "peak memory", "most in flight"})
 
 def _about_variant(session: Session) -> str:
     entry = session.active_entry
+    if entry is not None and entry.variant is None and entry.error:
+        return f"<p><b>{entry.key} failed</b></p><p>{escape(entry.error)}</p>"
     if entry is None or entry.variant is None:
         return (
             "<p>Select an instruction to see what it is, what it costs and why it waits.</p>" if session.entries else ""

@@ -16,6 +16,7 @@ from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from views.ports import Host, follow, in_view
 from views.sorted_rows import SortedRows
+from views.stale import StaleNote
 from views.theme import GRID
 from views.timeline.cards import WORDS
 from views.timeline.scene import rows_of
@@ -97,11 +98,13 @@ class TablePane(QWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.view.setAccessibleName("timeline of the active variant")
         self.view.selectionModel().currentRowChanged.connect(self._picked)
-        self.empty = QLabel("Open a module: every slice of the active variant's timeline is listed here.")
+        self.empty = QLabel()
+        self.empty.setWordWrap(True)
         self.empty.setMargin(4 * GRID)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(StaleNote(host))
         layout.addWidget(self.empty)
         layout.addWidget(self.view)
         follow(self, host.store, self._session_changed)
@@ -124,6 +127,7 @@ class TablePane(QWidget):
         variant = session.active_variant
         if variant is not self.model.variant:
             self.model.set_variant(variant)
+        self.empty.setText(_why_nothing(session))
         self.empty.setVisible(variant is None)
         self.view.setVisible(variant is not None)
         self._show_selection(session)
@@ -153,3 +157,10 @@ class TablePane(QWidget):
                 first = int(rows[np.argmin(variant.timeline.start[rows])])
                 self.view.selectRow(self.model.row_of(first))
         self.view.viewport().update()
+
+
+def _why_nothing(session: Session) -> str:
+    entry = session.active_entry
+    if entry is None:
+        return "Open a module: every slice of the active variant's timeline is listed here."
+    return f"{entry.key} failed: {entry.error}" if entry.error else f"Waiting for {entry.key}."
