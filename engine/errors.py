@@ -45,3 +45,7 @@ class InputError(LapstrakeError):
 
 class WorkerError(LapstrakeError):
     """A worker process died, or did not answer before its deadline; quotes what it said last."""
+
+
+class OutOfMemory(WorkerError):
+    """Memory, of the machine or of a device, was not enough for what a worker was at; quotes who said so."""

@@ -14,11 +14,15 @@ from engine.control import Cancelled, Control
 _PATIENCE = 1.0
 """Seconds before a progress bar appears."""
 
+_INTERVAL = 15.0
+"""Seconds between lines of progress where there is no terminal."""
+
 
 @contextmanager
 def progress(arguments: Namespace, *, limited: bool = True) -> Iterator[Control]:
     """A control that draws a bar on a terminal once the work takes over a second, and keeps ``--time-limit``.
 
+    Where standard error is no terminal, a line now and then says how far long work is, for the log of a batch job.
     Work that is not `limited` goes on past the limit: what follows a search that was stopped by it.
     """
     limit = getattr(arguments, "time_limit", None) if limited else None
@@ -27,8 +31,8 @@ def progress(arguments: Namespace, *, limited: bool = True) -> Iterator[Control]
     def late() -> bool:
         return deadline is not None and time.monotonic() > deadline
 
-    shown = not getattr(arguments, "quiet", False) and sys.stderr is not None and sys.stderr.isatty()
-    bar = _Bar() if shown else None
+    shown = not getattr(arguments, "quiet", False) and sys.stderr is not None
+    bar = (_Bar() if sys.stderr.isatty() else _Lines()) if shown else None
     try:
         yield Control(bar.show, late) if bar else Control(stop=late)
     except Cancelled:
@@ -53,13 +57,31 @@ class _Bar:
             return
         self._shown = now
         filled = round(max(0.0, min(1.0, fraction)) * 20)
-        sys.stderr.write(f"\r\033[K{'█' * filled}{'░' * (20 - filled)} {fraction:4.0%} {message[:60]}")
+        elapsed = f"{now - self._start:.0f} s"
+        sys.stderr.write(f"\r\033[K{'█' * filled}{'░' * (20 - filled)} {fraction:4.0%} {elapsed} {message[:52]}")
         sys.stderr.flush()
 
     def clear(self) -> None:
         if self._shown:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
+
+
+class _Lines:
+    """A line on standard error every so often: nothing that moves a cursor."""
+
+    def __init__(self) -> None:
+        self._start = self._shown = time.monotonic()
+
+    def show(self, fraction: float, message: str) -> None:
+        now = time.monotonic()
+        if now - self._shown < _INTERVAL:
+            return
+        self._shown = now
+        print(f"{fraction:.0%} after {now - self._start:.0f} s: {message}", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Lines stay."""
 
 
 def colour(arguments: Namespace) -> bool:

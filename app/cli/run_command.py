@@ -20,6 +20,7 @@ from engine.chips.machine import Machine
 from engine.control import Control
 from engine.errors import UsageError
 from engine.execute.timing import RunOptions
+from engine.execute.verifying import check_runnable
 from engine.export.profiles import profile_files, suffix_of
 from engine.export.writing import write_atomically
 from engine.ir.module import Module
@@ -37,6 +38,9 @@ def run(arguments: Namespace) -> int:
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.1))
         _check_devices(module, arguments)
+        check_runnable(
+            module, module, arguments.platform, alone=arguments.alone
+        )  # before plans are weighed for nothing
         evaluator = loading.evaluator(module, arguments)
         variants = _variants(evaluator, arguments, control.part(0.1, 0.3))
         found = run_variants(variants, _options(arguments), control.part(0.3, 1.0))

@@ -9,7 +9,7 @@ from argparse import Namespace
 from app.cli import loading
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
-from engine.execute.verifying import Verification, verify
+from engine.execute.verifying import Verification, check_runnable, verify
 from engine.passes.passes import Context
 from engine.passes.pipeline import Pipeline
 
@@ -19,6 +19,7 @@ def run(arguments: Namespace) -> int:
     plan = loading.plan_or_best(arguments)
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.1))
+        check_runnable(module, module, arguments.platform)  # before the plan is made in vain
         machine = loading.evaluator(module, arguments).machine
         result = Pipeline.parse(plan.passes).run(module, Context(machine, control.part(0.1, 0.3)))
         found = verify(

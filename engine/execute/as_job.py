@@ -10,9 +10,9 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
-from engine.errors import UnsupportedError, WorkerError
+from engine.errors import UnsupportedError
 from engine.execute.ordering import reordered
-from engine.execute.running import Executable, first_line
+from engine.execute.running import Executable, failure
 from engine.export.payload import lapstrake_job as job
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
@@ -46,7 +46,7 @@ class JobExecutable(Executable):
         try:
             results = jax.block_until_ready(self._compiled(*arguments))
         except RuntimeError as error:
-            raise WorkerError(f"running failed: {first_line(error)}") from None
+            raise failure("running failed", error) from None
         return [[self._piece(result, device) for device in self._devices] for result in results]
 
     @staticmethod

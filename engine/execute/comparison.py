@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from engine.errors import LapstrakeError
 from engine.execute import widening
 from engine.execute.as_job import JobExecutable
 from engine.execute.comparing import FLOAT64, Difference, compare, is_finite, is_zero, tolerance
+from engine.execute.effort import check_ends, duration_text, forecast, operations
 from engine.execute.inputs import DRAWS, Draw, Inputs, draw_inputs, load_inputs, widened
 from engine.execute.legalize import legalize
 from engine.execute.running import Executable
@@ -32,7 +32,11 @@ Results = list[Pieces]
 
 
 SMALL = 1 << 29
-"""Operations of all einsums on all devices, as written, below which compiling takes longer than running."""
+"""Operations of all einsums on all devices below which compiling takes longer than running."""
+
+
+RUNS = 4
+"""Executions for each seed: of both modules, in their own types and in float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +55,12 @@ def compare_in_worker(
     seeds: tuple[int, ...],
     platform: str,
     inputs: str | None,
+    deadline: float,
     *,
     control: Control,
 ) -> Verification:
     """Run both and compare; see `engine.execute.verifying.verify`."""
+    each = _forecast(original, platform, RUNS * len(seeds), deadline)
     control.step(0.0, f"compiling {original.name} as loaded")
     runnable, changed = legalize(original), legalize(transformed)
     compiler = _compiler(platform, original)
@@ -67,7 +73,7 @@ def compare_in_worker(
     worst: dict[tuple[str, tuple[int, ...]], Output] = {}
     leaves = list(_leaves(runnable))
     for count, seed in enumerate(seeds):
-        control.step(0.3 + 0.7 * count / len(seeds), f"running with seed {seed}")
+        control.step(0.3 + 0.7 * count / len(seeds), f"running with seed {seed}{each}")
         results = sources.run(seed)
         found = after.run(results.inputs)
         for k, leaf in enumerate(leaves):
@@ -92,6 +98,15 @@ def compare_in_worker(
         seeds,
         (*notes, *sources.notes),
     )
+
+
+def _forecast(module: Module, platform: str, executions: int, deadline: float) -> str:
+    """What to add to what is said of the progress. Raises UsageError where the executions cannot end in time."""
+    one = forecast(module, module.header.devices, executions) if platform == "cpu" else None
+    if one is None:
+        return ""
+    check_ends(module.name, one, executions, deadline, "fewer seeds")
+    return f", at least {duration_text(one.seconds)} each of {RUNS} times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,26 +161,10 @@ _compilers: list[_Compiler] = []
 
 def _compiler(platform: str, original: Module) -> _Compiler:
     """The one for this original: code of small modules is made quickly rather than fast."""
-    made = _Compiler(platform, original.header, _operations(original) * original.header.devices < SMALL)
+    made = _Compiler(platform, original.header, sum(operations(original).values()) * original.header.devices < SMALL)
     if not _compilers or _compilers[0].key != made.key:
         _compilers[:] = [made]
     return _compilers[0]
-
-
-def _operations(module: Module) -> int:
-    """Multiplications and additions of the module's einsums, each counted once."""
-    total = 0
-    for instruction in module.instructions.values():
-        if instruction.opcode == "dot":
-            dims = module.instructions[instruction.operand_ids[0]].shape.dimensions
-            contracted = prod(dims[d] for d in instruction.dot_dimension_numbers.lhs_contracting_dimensions)
-            total += 2 * shapes.element_count(instruction.shape) * contracted
-        elif instruction.opcode == "convolution":
-            left, right = (module.instructions[o].shape for o in instruction.operand_ids[:2])
-            total += 2 * isqrt(
-                shapes.element_count(left) * shapes.element_count(right) * shapes.element_count(instruction.shape)
-            )
-    return total
 
 
 def _references(

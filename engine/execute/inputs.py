@@ -27,6 +27,9 @@ Inputs = list[list[npt.NDArray[Any]]]
 SMALL = 8
 """Integers that index nothing are drawn below this."""
 
+AT_A_TIME = 1 << 22
+"""Floating-point values that are drawn together."""
+
 _REPLICATED, _OTHER = 0, 3
 """OpSharding.Type of XLA's xla_data.proto."""
 
@@ -63,12 +66,17 @@ def draw_inputs(proto: HloModuleProto, header: Header, uses: Uses, seed: int, dr
 
     Without a sharding, scalars are the same on all devices (loops may depend on them) and arrays differ.
     """
-    drawn = []
+    return list(inputs_one_by_one(proto, header, uses, seed, draw))
+
+
+def inputs_one_by_one(
+    proto: HloModuleProto, header: Header, uses: Uses, seed: int, draw: Draw
+) -> Iterator[list[npt.NDArray[Any]]]:
+    """What `draw_inputs` gives, each parameter leaf when it is asked for."""
     for position, (leaf, shape, sharding) in enumerate(leaves_of(proto)):
         pieces = _pieces(shape, sharding, header)
         made = {p: _array(leaf, shape, uses, np.random.default_rng([seed, position, p]), draw) for p in set(pieces)}
-        drawn.append([made[p] for p in pieces])
-    return drawn
+        yield [made[p] for p in pieces]
 
 
 def load_inputs(path: str, proto: HloModuleProto, header: Header) -> Inputs:
@@ -151,8 +159,19 @@ def _array(leaf: Leaf, shape: ShapeProto, uses: Uses, random: np.random.Generato
     scale = draw.scale / sqrt(uses.fan_in.get(leaf, 1))
     if shapes.is_complex(element_type):
         return (scale * (random.standard_normal(dims) + 1j * random.standard_normal(dims))).astype(dtype)
-    values = scale * (1 - random.random(dims)) if draw.positive else scale * random.standard_normal(dims)
-    return np.asarray(values, np.float32 if dtype != np.float64 else np.float64).astype(dtype)
+    return _real(dims, dtype, scale, draw.positive, random)
+
+
+def _real(
+    dims: tuple[int, ...], dtype: np.dtype[Any], scale: float, positive: bool, random: np.random.Generator
+) -> npt.NDArray[Any]:
+    """Drawn a part at a time: in float64 as a whole, a large array of bf16 would need five times its memory."""
+    made = np.empty(prod(dims), dtype)
+    for begin in range(0, made.size, AT_A_TIME):
+        part = made[begin : begin + AT_A_TIME]
+        values = scale * (1 - random.random(part.size)) if positive else scale * random.standard_normal(part.size)
+        part[:] = np.asarray(values, np.float32 if dtype != np.float64 else np.float64).astype(dtype)
+    return made.reshape(dims)
 
 
 def _checked(array: npt.NDArray[Any], shape: ShapeProto, devices: int, what: str) -> list[npt.NDArray[Any]]:

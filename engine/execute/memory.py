@@ -13,6 +13,9 @@ from engine.ir import shapes
 from engine.ir.module import Module
 from engine.quantities import bytes_text
 
+SMALLER = "a smaller version of the module (shorter batch, fewer layers, narrower model), or a machine with more memory"
+"""What can be taken instead of what is too large."""
+
 RESERVED = 0.1
 """Share of the available memory that is left to everybody else."""
 
@@ -24,8 +27,8 @@ def check_fits(name: str, needed: int, devices: int, available: int | None = Non
         return
     raise UnsupportedError(
         f"{name} needs {bytes_text(needed)} on {devices} CPU devices together, but this machine has "
-        f"{bytes_text(available)} available. All devices of the module have to run, so fewer would not help: take a "
-        "smaller version of the module (shorter batch, fewer layers, narrower model), or a machine with more memory"
+        f"{bytes_text(available)} available. All devices of the module have to run, so fewer would not help: take "
+        f"{SMALLER}"
     )
 
 

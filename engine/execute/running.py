@@ -7,7 +7,7 @@ claims to be replicated, made of different pieces, which XLA does not check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import _jax
 
-from engine.errors import UnsupportedError, WorkerError
+from engine.errors import OutOfMemory, UnsupportedError, WorkerError
 from engine.execute.memory import check_fits
 from engine.execute.ordering import SWITCHED_OFF, OrderKept, Reordering, order_kept, reordered
 from engine.hlo import xla
@@ -67,7 +67,7 @@ class Executable:
         except xla.XlaError as error:
             raise WorkerError(f"XLA cannot convert {proto.name}: {first_line(error)}") from None
         except RuntimeError as error:
-            raise WorkerError(f"XLA cannot compile {proto.name}: {first_line(error)}") from None
+            raise failure(f"XLA cannot compile {proto.name}", error) from None
         check_groups(proto, self.optimised())
         self._check_memory(proto)
 
@@ -93,16 +93,19 @@ class Executable:
         """The module that XLA made of it, in the order in which it is issued."""
         return _read_back(self._loaded)
 
-    def place(self, inputs: Arrays) -> list[Any]:
-        """Inputs, by flat parameter and device, as arguments on the devices; `execute` may be given them repeatedly."""
-        return [
-            jax.make_array_from_single_device_arrays(
-                pieces[0].shape,
-                self._sharding,
-                [jax.device_put(piece, device) for piece, device in zip(pieces, self._devices, strict=True)],
-            )
-            for pieces in inputs
-        ]
+    def place(self, inputs: Iterable[Sequence[npt.NDArray[Any]]]) -> list[Any]:
+        """Inputs, by flat parameter and device, as arguments on the devices; `execute` may be given them repeatedly.
+
+        Devices get copies: what makes `inputs` one by one needs no memory for all of them twice.
+        """
+        placed = []
+        try:
+            for pieces in inputs:
+                held = [jax.device_put(piece, device) for piece, device in zip(pieces, self._devices, strict=True)]
+                placed.append(jax.make_array_from_single_device_arrays(held[0].shape, self._sharding, held))
+        except RuntimeError as error:
+            raise failure("the inputs cannot be placed", error) from None
+        return placed
 
     def execute(self, arguments: list[Any]) -> list[list[Any]]:
         """One execution, waited for: arrays on the devices, by result leaf and device.
@@ -115,7 +118,7 @@ class Executable:
                 for piece in pieces:
                     piece.block_until_ready()
         except RuntimeError as error:
-            raise WorkerError(f"running failed: {first_line(error)}") from None
+            raise failure("running failed", error) from None
         made: list[list[Any]] = results
         return made
 
@@ -211,6 +214,12 @@ def _groups(proto: HloModuleProto) -> Mapping[str, set[tuple[tuple[int, ...], ..
                 kind = instruction.opcode.removesuffix("-start")
                 found.setdefault(kind, set()).add(tuple(sorted(lists)))
     return found
+
+
+def failure(doing: str, error: RuntimeError) -> WorkerError:
+    """What XLA says of a failure: OutOfMemory where that was the reason."""
+    said = f"{doing}: {first_line(error)}"
+    return OutOfMemory(said) if "RESOURCE_EXHAUSTED" in said else WorkerError(said)
 
 
 def first_line(error: Exception) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
 
 from engine.control import Control
 from engine.errors import InputError
 from engine.execute.alone import alone
 from engine.execute.as_job import JobExecutable
-from engine.execute.inputs import Draw, Inputs, draw_inputs, load_inputs
+from engine.execute.effort import check_ends, duration_text, forecast
+from engine.execute.inputs import Draw, inputs_one_by_one, load_inputs
 from engine.execute.legalize import legalize
 from engine.execute.running import Executable
 from engine.execute.timing import Entrant, Measurement, RunOptions, Timing
@@ -30,20 +34,20 @@ _PICOSECONDS = 1000
 
 def measure_in_worker(entrants: tuple[Entrant, ...], options: RunOptions, *, control: Control) -> Measurement:
     """See `engine.execute.timing.measure`."""
+    first = entrants[0].module
+    turns = options.warmup + options.repeats
+    each = _forecast(first, options, turns * len(entrants), control)
     executables = []
     for k, entrant in enumerate(entrants):
         control.step(0.5 * k / len(entrants), f"compiling {entrant.name}")
         executables.append(_executable(entrant, options))
-    first = entrants[0].module
-    inputs = _inputs(first, options.seed, options.inputs)
-    if options.alone:
-        inputs = [pieces[:1] for pieces in inputs]
-    arguments = executables[0].place(inputs)
+    control.step(0.5, "making the inputs")
+    arguments = executables[0].place(_inputs(first, options))
     times: list[list[int]] = [[] for _ in entrants]
-    turns = options.warmup + options.repeats
     for turn in range(turns):
-        control.step(0.5 + 0.4 * turn / turns, f"running, {turn + 1} of {turns}")
         for k, executable in enumerate(executables):
+            done = (turn * len(executables) + k) / (turns * len(executables))
+            control.step(0.5 + 0.4 * done, f"running {entrants[k].name}, {turn + 1} of {turns}{each}")
             started = time.perf_counter_ns()
             executable.execute(arguments)
             elapsed = time.perf_counter_ns() - started
@@ -64,6 +68,18 @@ def measure_in_worker(entrants: tuple[Entrant, ...], options: RunOptions, *, con
         alone=options.alone,
         notes=tuple(_notes(options)),
     )
+
+
+def _forecast(module: Module, options: RunOptions, executions: int, control: Control) -> str:
+    """What to add to what is said of the progress. Raises UsageError where the executions cannot end in time."""
+    if options.platform != "cpu":
+        return ""
+    control.step(0.0, "looking how long a run takes")
+    one = forecast(module, 1 if options.alone else module.header.devices, executions)
+    if one is None:
+        return ""
+    check_ends(module.name, one, executions, options.deadline, "fewer repeats and less warm-up, a later deadline")
+    return f", at least {duration_text(one.seconds)} each"
 
 
 def _executable(entrant: Entrant, options: RunOptions) -> Executable:
@@ -97,11 +113,15 @@ def _tagged(module: Module) -> Module:
     return replace(module, proto=proto)
 
 
-def _inputs(module: Module, seed: int, path: str | None) -> Inputs:
-    if path is None:
+def _inputs(module: Module, options: RunOptions) -> Iterator[Sequence[npt.NDArray[Any]]]:
+    """Inputs of the devices that take part, parameter by parameter, so that what was placed need not be kept."""
+    if options.inputs is None:
         uses = uses_of(legalize(module), module.header.num_partitions)
-        return draw_inputs(module.proto, module.header, uses, seed, Draw())
-    given = load_inputs(path, module.proto, module.header)
+        header = replace(module.header, num_partitions=1, replica_count=1) if options.alone else module.header
+        yield from inputs_one_by_one(module.proto, header, uses, options.seed, Draw())
+        return
+    given = load_inputs(options.inputs, module.proto, module.header)
     if given and not any(piece.any() for pieces in given for piece in pieces):
-        raise InputError(f"{path}: all inputs are zero, which is faster than real data; give others or none")
-    return given
+        raise InputError(f"{options.inputs}: all inputs are zero, which is faster than real data; give others or none")
+    for pieces in given:
+        yield pieces[:1] if options.alone else pieces

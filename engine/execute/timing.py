@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from engine import worker
 from engine.control import QUIET, Control
-from engine.errors import UsageError
+from engine.errors import OutOfMemory, UsageError
+from engine.execute.endings import explain
 from engine.execute.environment import environment
 from engine.execute.ordering import OrderKept
-from engine.execute.verifying import RENDEZVOUS, check_runnable, explain_death
+from engine.execute.verifying import RENDEZVOUS, check_runnable
 from engine.ir.module import Module
 
 DEADLINE = 1800.0
@@ -117,7 +118,7 @@ def measure(entrants: Sequence[Entrant], options: RunOptions = DEFAULT, control:
             deadline=options.deadline,
             control=control,
         )
-    except (worker.Died, worker.TimedOut) as error:
-        raise explain_death(error, modules[0], options.deadline) from None
+    except (worker.Died, worker.TimedOut, OutOfMemory) as error:
+        raise explain(error, modules[0].name, devices, options.platform, options.deadline) from None
     assert isinstance(found, Measurement)
     return found

@@ -11,7 +11,8 @@ from typing import Any
 
 from engine import worker
 from engine.control import QUIET, Control
-from engine.errors import UsageError, WorkerError
+from engine.errors import OutOfMemory, UsageError
+from engine.execute.endings import explain
 from engine.execute.environment import PLATFORMS, environment
 from engine.execute.legalize import refuse
 from engine.execute.memory import check_fits, least_bytes
@@ -128,8 +129,8 @@ def verify(
     that waits for other devices is a deadlock; 300, or half of the deadline, by default.
 
     Raises UsageError for modules with different parameters or results and for wrong counts, UnsupportedError for what
-    cannot run here (by name; too large, with the bytes), WorkerError for a crash, a deadlock, or no end within
-    `deadline` seconds, InputError for invalid HLO and for a bad `inputs` file, Cancelled.
+    cannot run here (by name; too large, with the bytes), WorkerError for a crash, a deadlock, no memory, or no end
+    within `deadline` seconds, InputError for invalid HLO and for a bad `inputs` file, Cancelled.
     """
     if seeds < 1:
         raise UsageError(f"at least one seed is needed, but {seeds} came")
@@ -149,12 +150,13 @@ def verify(
             tuple(range(seed, seed + seeds)),
             platform,
             inputs,
+            deadline,
             environment=environment(needed, platform, stuck),
             deadline=deadline,
             control=control,
         )
-    except (worker.Died, worker.TimedOut) as error:
-        raise explain_death(error, original, deadline) from None
+    except (worker.Died, worker.TimedOut, OutOfMemory) as error:
+        raise explain(error, original.name, needed, platform, deadline) from None
     assert isinstance(found, Verification)
     return found
 
@@ -192,17 +194,6 @@ def _check_alike(original: Module, transformed: Module) -> None:
     ):
         if not shapes.same(a, b):
             raise UsageError(f"the modules differ in their {what}: {shapes.text(a)} and {shapes.text(b)}")
-
-
-def explain_death(error: worker.Died | worker.TimedOut, module: Module, deadline: float) -> WorkerError:
-    """XLA's way of dying, or of not coming back, as what it means for a run of `module`."""
-    if isinstance(error, worker.TimedOut):
-        return WorkerError(
-            f"running {module.name} did not end within {deadline:g} s: an endless loop, or too slow for this machine"
-        )
-    if "Termination timeout" in error.said or "stuck" in error.said.lower():
-        return WorkerError(f"deadlock: devices wait for each other in a collective forever ({error.said})")
-    return error
 
 
 def _excess(output: Output) -> tuple[bool, float]:

@@ -21,7 +21,15 @@ from engine.worker.child import Cancel, Raised, Request, Returned, Step, Told, s
 GRACE = 1.0
 """Seconds that a cancelled call gets to stop by itself before its process is killed."""
 
-_FATAL = re.compile(r"^F\d{4} .*?\] (?P<glog>.*)$|^(?P<check>.*Check failed.*)$", re.MULTILINE)
+_FATAL = re.compile(
+    r"^F\d{4} .*?\] (?P<glog>.*)$"
+    r"|^(?P<plain>.*Check failed.*|LLVM ERROR: .*|cannot allocate memory.*|terminate called.*(?:\n\s+what\(\).*)?)$",
+    re.MULTILINE,
+)
+_STARVED = re.compile(
+    r"bad_alloc|[Cc]annot allocate memory|pthread_create|RESOURCE_EXHAUSTED|out of memory", re.IGNORECASE
+)
+"""How libraries die of want of memory; a thread that cannot be made wants memory for its stack."""
 _TAIL = 1 << 16
 _REMEMBERED = 16
 
@@ -29,10 +37,12 @@ _REMEMBERED = 16
 class Died(WorkerError):
     """The worker process ended before it answered."""
 
-    def __init__(self, message: str, said: str = "") -> None:
+    def __init__(self, message: str, said: str = "", *, starved: bool = False) -> None:
         super().__init__(message)
         self.said = said
-        """XLA's last words: its ``F`` line or ``Check failed`` line; empty when there was none."""
+        """The last words of XLA or of a library under it; empty when there were none."""
+        self.starved = starved
+        """Whether it died of want of memory, by those words or because the system killed it."""
 
 
 class TimedOut(WorkerError):
@@ -227,7 +237,9 @@ class Call:
         if self._kill_at is not None:
             self._finish(error=Cancelled("cancelled"))
             return
-        self._finish(error=Died(f"the worker process ended {_ending(code)}" + (f": {said}" if said else ""), said))
+        ending = f"the worker process ended {_ending(code)}" + (f": {said}" if said else "")
+        starved = _killed(code) or _STARVED.search(said) is not None
+        self._finish(error=Died(ending, said, starved=starved))
 
     def _finish(self, value: Any = None, error: LapstrakeError | None = None) -> None:
         self._done, self._value, self._error = True, value, error
@@ -239,9 +251,14 @@ def _alike(one: str, other: str) -> int:
 
 
 def last_words(said: str) -> str:
-    """The line with which XLA (or absl) aborted, without its time stamp; empty when there is none."""
+    """The line with which XLA (or absl, LLVM, C++) aborted, without its time stamp; empty when there is none."""
     found = _FATAL.search(said)
-    return "" if found is None else str(found["glog"] or found["check"]).strip()
+    return "" if found is None else " ".join(str(found["glog"] or found["plain"]).split())
+
+
+def _killed(code: int | None) -> bool:
+    """Whether the process was killed from outside, as the system does for want of memory."""
+    return code is not None and hasattr(signal, "SIGKILL") and code == -signal.SIGKILL
 
 
 def _ending(code: int | None) -> str:
@@ -253,4 +270,4 @@ def _ending(code: int | None) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"with {name}" + (" (the system may be out of memory)" if name == "SIGKILL" else "")
+    return f"with {name}" + (" (the system may be out of memory)" if _killed(code) else "")

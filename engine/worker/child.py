@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.control import QUIET, Control
-from engine.errors import LapstrakeError, WorkerError
+from engine.errors import LapstrakeError, OutOfMemory, WorkerError
 
 REPORT_INTERVAL = 0.05
 """Seconds between two progress messages, and between two looks for a cancellation."""
@@ -108,7 +108,7 @@ def _answer(connection: Connection, request: Request) -> None:
     except LapstrakeError as error:
         answer = Raised(request.number, error)
     except MemoryError:
-        answer = Raised(request.number, WorkerError(f"out of memory while running {request.target}"))
+        answer = Raised(request.number, OutOfMemory(f"out of memory while running {request.target}"))
     except Exception as error:
         answer = Raised(request.number, _unexpected(request.target, error))
     try:

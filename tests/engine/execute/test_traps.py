@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 
-from engine.errors import UnsupportedError, WorkerError
+from engine import worker
+from engine.errors import OutOfMemory, UnsupportedError, UsageError, WorkerError
+from engine.execute.endings import explain
 from engine.execute.environment import environment
 from engine.execute.legalize import legalize
 from engine.execute.timing import Entrant, RunOptions, measure
@@ -96,10 +101,9 @@ def test_the_next_run_is_none_the_worse() -> None:
         timed(text, deadline=60.0)
 
 
-def test_too_much_memory_between_is_refused_with_the_bytes_before_it_starts() -> None:
-    """Only compiling shows it: a sort needs its operand whole."""
-    size = 1 << 38
-    between = program(
+def sorting(size: int) -> str:
+    """A program that holds `size` floats: a sort needs its operand whole."""
+    return program(
         f"  p = f32[] parameter(0)\n  i = f32[{size}] iota(), iota_dimension=0\n  b = f32[{size}] broadcast(p), "
         f"dimensions={{}}\n  m = f32[{size}] multiply(i, b)\n"
         f"  s = f32[{size}] sort(m), dimensions={{0}}, to_apply=less\n"
@@ -107,8 +111,60 @@ def test_too_much_memory_between_is_refused_with_the_bytes_before_it_starts() ->
         "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  "
         "ROOT l = pred[] compare(a, b), direction=LT\n}\n",
     )
-    with pytest.raises((UnsupportedError, WorkerError), match=r"needs .* TiB on 4 CPU devices|RESOURCE"):
-        timed(between, deadline=60.0)
+
+
+def test_too_much_memory_between_is_refused_with_the_bytes_before_it_starts() -> None:
+    """Only compiling shows it."""
+    with pytest.raises(UnsupportedError, match=r"m needs .* TiB on 4 CPU devices together, but this machine has"):
+        timed(sorting(1 << 38), deadline=60.0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the worker is limited as Linux does it")
+@pytest.mark.parametrize(
+    "text",
+    [sorting(1 << 28), program(f"  p = f32[{1 << 28}] parameter(0)\n  ROOT r = f32[{1 << 28}] negate(p)")],
+    ids=["while it computes", "while its inputs are made"],
+)
+def test_out_of_memory_in_a_run(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that was there when it was asked for may be gone when it is needed."""
+    call = worker.call
+
+    def starved(_: str, *args: object, **kwargs: Any) -> object:
+        return call("tests.engine.execute.starving:measure_with", 1 << 30, *args, **kwargs)
+
+    monkeypatch.setattr("engine.worker.call", starved)
+    with pytest.raises(OutOfMemory, match=r"m ran out of memory on 4 CPU devices: .* This machine has .* available"):
+        timed(text, deadline=60.0)
+
+
+def test_a_run_that_the_system_kills_is_out_of_memory() -> None:
+    died = worker.Died("the worker process ended with SIGKILL", starved=True)
+    said = str(explain(died, "m", 4, "cpu", 60.0))
+    assert said.startswith("m ran out of memory on 4 CPU devices: the worker process ended with SIGKILL. This machine")
+    assert "This machine" not in str(explain(OutOfMemory("RESOURCE_EXHAUSTED"), "m", 1, "gpu", 60.0))
+
+
+def test_a_run_that_cannot_end_in_time_is_refused_before_it_starts() -> None:
+    state = "(s32[], f32[1024,1024])"
+    slow = program(
+        "  p = f32[1024,1024] parameter(0)\n  zero = s32[] constant(0)\n"
+        f"  start = {state} tuple(zero, p)\n  w = {state} while(start), condition=condition, body=body\n"
+        "  ROOT r = f32[1024,1024] get-tuple-element(w), index=1",
+        f"condition {{\n  s = {state} parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+        "  n = s32[] constant(1000000)\n  ROOT c = pred[] compare(i, n), direction=LT\n}\n"
+        f"body {{\n  s = {state} parameter(0)\n  i = s32[] get-tuple-element(s), index=0\n"
+        "  x = f32[1024,1024] get-tuple-element(s), index=1\n  one = s32[] constant(1)\n  n = s32[] add(i, one)\n"
+        "  d = f32[1024,1024] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        f"  ROOT t = {state} tuple(n, d)\n}}\n",
+    )
+    expected = (
+        r"one execution of m is 2\.15 P multiplications and additions in einsums alone, .* at the .* a second that "
+        r"this machine reaches now; 1 executions take .*, but the deadline is 40 s\. Take fewer repeats"
+    )
+    with pytest.raises(UsageError, match=expected):
+        timed(slow, deadline=40.0, alone=True)
+    with pytest.raises(UsageError, match=r"one execution of m is 8\.59 P .* Take fewer seeds"):
+        verify(module(slow), module(slow), deadline=40.0)
 
 
 def test_too_large_is_refused_with_the_bytes() -> None:

@@ -158,6 +158,11 @@ def test_a_worker_of_a_worker_is_cancelled_with_it(pool: Pool, tmp_path: Path) -
     [
         ("F0000 00:00:1.5 7 a.cc:12] Check failed: a == b (1 vs 2)\n*** stack\n", "Check failed: a == b (1 vs 2)"),
         ("E0000 00:00:1.5 7 x.cc:1] noise\n", ""),
+        ("LLVM ERROR: pthread_create failed: no more\n", "LLVM ERROR: pthread_create failed: no more"),
+        (
+            "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n",
+            "terminate called after throwing an instance of 'std::bad_alloc' what(): std::bad_alloc",
+        ),
         ("", ""),
     ],
 )
@@ -167,6 +172,7 @@ def test_an_abort_names_the_signal_and_quotes_its_last_words(pool: Pool, words: 
     assert "SIGABRT" in str(caught.value)
     assert caught.value.said == quoted
     assert quoted in str(caught.value)
+    assert caught.value.starved == ("alloc" in quoted or "pthread" in quoted)
 
 
 def test_an_earlier_call_is_not_quoted() -> None:
@@ -181,8 +187,9 @@ def test_an_earlier_call_is_not_quoted() -> None:
 
 
 def test_sigkill_hints_at_memory(pool: Pool) -> None:
-    with pytest.raises(Died, match=r"SIGKILL .*out of memory"):
+    with pytest.raises(Died, match=r"SIGKILL .*out of memory") as caught:
         pool.call(f"{JOBS}:kill_itself")
+    assert caught.value.starved
 
 
 def test_an_exit_is_a_death(pool: Pool) -> None:
