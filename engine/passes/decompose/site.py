@@ -81,7 +81,11 @@ class GatherSite:
 
 @dataclass(frozen=True, slots=True)
 class ScatterSite:
-    """An einsum whose result is summed up and scattered: a reduce-scatter, or an all-reduce sliced by position."""
+    """An einsum whose result is summed up and scattered: a reduce-scatter, or an all-reduce.
+
+    Of an all-reduce each position keeps the slice that the program takes of it; where it is read whole, an all-gather
+    puts the shards together again.
+    """
 
     computation: int
     collective: int
@@ -96,6 +100,8 @@ class ScatterSite:
     use: EinsumUse
     tail: tuple[Step, ...] = ()
     """Instructions between an all-reduce and the slice (reshape, convert, …) that are redone on the block."""
+    gathered: bool = False
+    """Whether an all-gather follows the loop."""
 
 
 @dataclass(frozen=True, slots=True)

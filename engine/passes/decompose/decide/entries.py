@@ -121,6 +121,30 @@ def gather_entry_proposer(found: GatherClass, propose: Callable[[GatherClass], P
     return proposed
 
 
+def alternatives_proposer(ways: Sequence[tuple[Site, Callable[[], Proposal]]]) -> Propose:
+    """Proposes the best of several ways to take one collective apart, of those whose einsums are all left."""
+
+    def proposed(lost: Iterable[int]) -> Proposal | None:
+        gone = set(lost)
+        best: Proposal | None = None
+        refused: Refusal | None = None
+        for site, propose in ways:
+            if gone & set(einsums_of_site(site)):
+                continue
+            try:
+                made = propose()
+            except Refusal as reason:
+                refused = refused or reason
+                continue
+            if best is None or made.terms.gain > best.terms.gain:
+                best = made
+        if best is None and refused is not None:
+            raise refused
+        return best
+
+    return proposed
+
+
 def single_entry_proposer(site: Site, propose: Callable[[Site], Proposal]) -> Propose:
     """Proposes a site that stands or falls as a whole."""
 

@@ -15,9 +15,15 @@ from engine.ir.groups import Groups
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate, GateTerms
 from engine.passes.decompose.decide.cycles import tangled
-from engine.passes.decompose.decide.entries import Entry, gather_entry_proposer, settle, single_entry_proposer
+from engine.passes.decompose.decide.entries import (
+    Entry,
+    alternatives_proposer,
+    gather_entry_proposer,
+    settle,
+    single_entry_proposer,
+)
 from engine.passes.decompose.decide.gathering import propose_gather
-from engine.passes.decompose.decide.proposals import Part, Proposal, Proposer
+from engine.passes.decompose.decide.proposals import Part, Proposal, Proposer, collectives_of_site
 from engine.passes.decompose.decide.rows import row_keys
 from engine.passes.decompose.find.chains import chain_of, first_einsums
 from engine.passes.decompose.find.collectives import collectives_of
@@ -29,11 +35,12 @@ from engine.passes.decompose.gate.pricing import Pricing, device_lists
 from engine.passes.decompose.options import Options
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.rings.orders import reordered_gather, reordered_scatter, ring_order
-from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite
+from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite, Site
 from engine.passes.decompose.verdicts import elsewhere, listed, lost, weighed
 from engine.quantities import time_text
 
 _FORBIDDEN = "left as it is by the plan (forbid)"
+_GATHERED_AGAIN = "its result is used whole: an all-gather follows the loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,16 @@ def plan(
     Raises UsageError for overrides that name nothing.
     """
     return _Planner(module, machine, options, control, editor or Editor(module)).plan()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to take an all-reduce apart."""
+
+    site: AllReduceSite | ScatterSite
+    straight_only: str = ""
+    """Why it can be no loop; empty where it can."""
+    notes: tuple[str, ...] = ()
 
 
 class _Planner:
@@ -105,8 +122,8 @@ class _Planner:
         scatters = [
             reordered_scatter(x.scatter, self._order(x.scatter.groups)) for x in allowed if x.scatter is not None
         ]
-        wholes = [self._whole(x.whole, x.second) for x in allowed if x.whole is not None and x.second is not None]
-        self._proposer.measure([*(c.site for c in classes), *scatters, *(site for site, _ in wholes)])
+        apart = [ways for x in allowed if (ways := self._apart(x))]
+        self._proposer.measure([*(c.site for c in classes), *scatters, *(ways[0].site for ways in apart)])
         entries: list[Entry] = []
         by_einsum: dict[int, tuple[GatherClass, Entry]] = {}
         for found in classes:
@@ -117,13 +134,29 @@ class _Planner:
         for site in scatters:
             propose = single_entry_proposer(site, self._proposer.propose)
             entries.append(self._entry(Entry(site, self._is_forced((site.collective,)), propose)))
-        for whole, straight_only in wholes:
-            propose = single_entry_proposer(whole, partial(self._proposer.propose, straight_only=straight_only))
-            entries.append(self._entry(Entry(whole, self._is_forced((whole.scatter.collective,)), propose)))
+        for ways in apart:
+            propose = alternatives_proposer([(way.site, partial(self._proposed, way)) for way in ways])
+            entries.append(
+                self._entry(Entry(ways[0].site, self._is_forced(collectives_of_site(ways[0].site)), propose))
+            )
         return entries, by_einsum
 
-    def _whole(self, site: AllReduceSite, gather: Gather) -> tuple[AllReduceSite, str]:
-        """A taken-apart all-reduce with the einsums that may share its second loop, and why that can be no loop.
+    def _apart(self, one: Examined) -> list[_Way]:
+        """Ways to take an all-reduce apart that nobody slices; none for any other collective."""
+        ways: list[_Way] = []
+        if one.whole is not None and one.second is not None:
+            ways.append(self._whole(one.whole, one.second))
+        ways.extend(
+            _Way(reordered_scatter(site, self._order(site.groups)), notes=(_GATHERED_AGAIN,))
+            for site in one.gathered_again
+        )
+        return ways
+
+    def _proposed(self, way: _Way) -> Proposal:
+        return self._proposer.propose(way.site, straight_only=way.straight_only, notes=way.notes)
+
+    def _whole(self, site: AllReduceSite, gather: Gather) -> _Way:
+        """A taken-apart all-reduce with the einsums that may share its second loop.
 
         Einsums that depend on those read the array put together again, as in `propose_gather`.
         """
@@ -133,7 +166,7 @@ class _Planner:
         second = replace(site.gather, uses=found.site.uses, rebuild=rebuild)
         needed = f"the reduced array is needed before {found.needed_before}" if rebuild and found.needed_before else ""
         apart = replace(site, scatter=reordered_scatter(site.scatter, order), gather=reordered_gather(second, order))
-        return apart, needed
+        return _Way(apart, needed)
 
     def _order(self, groups: Groups) -> tuple[int, ...]:
         return ring_order(self._machine, device_lists(groups, self.flow.module.header))
@@ -149,7 +182,7 @@ class _Planner:
             return False
         if entry.forced:
             return True
-        if isinstance(entry.site, AllReduceSite):
+        if _is_whole(entry.site):
             # Taking an all-reduce apart must pay on its own: nothing asks for it.
             return entry.gain > 0
         return not self._options.gate or entry.gain >= 0
@@ -161,7 +194,7 @@ class _Planner:
     ) -> list[Entry]:
         """Replace a gather and a scatter by the chain of both where that gains more."""
         owners = {einsum: e for e in standing for einsum in e.einsums}
-        for scatter in [e for e in entries if isinstance(e.site, ScatterSite)]:
+        for scatter in [e for e in entries if isinstance(e.site, ScatterSite) and not _is_whole(e.site)]:
             assert isinstance(scatter.site, ScatterSite)
             reached = [classes[i] for i in first_einsums(self.flow, scatter.site) if i in classes]
             if not reached:
@@ -330,7 +363,7 @@ class _Planner:
             return entry.reason
         if entry.lost and entry.proposal is None:
             return self._rivalry(entry, one)
-        if isinstance(entry.site, AllReduceSite) and gate is not None and gate.gain <= 0:
+        if _is_whole(entry.site) and gate is not None and gate.gain <= 0:
             return f"its result is used whole; as a reduce-scatter and an all-gather: {lost(gate)}"
         text = lost(gate) if gate is not None else "no form applies"
         return "; ".join([text, *([self._rivalry(entry, one)] if entry.lost else []), *entry.notes])
@@ -388,3 +421,8 @@ class _Planner:
             f"{left} left out in the text; where a slice's start is looked up in one of them, each position of a group"
             " is taken to keep its own block.",
         )
+
+
+def _is_whole(site: Site) -> bool:
+    """Whether it is an all-reduce that nobody slices."""
+    return isinstance(site, AllReduceSite) or (isinstance(site, ScatterSite) and site.gathered)

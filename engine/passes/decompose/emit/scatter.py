@@ -31,11 +31,11 @@ class _Lane:
 
 
 def emit_scatter(editor: Editor, ring: Ring, site: ScatterSite, variant: Variant) -> None:
-    """Replace the result of `site`; a whole all-reduce becomes the loop and a gather of its shards."""
+    """Replace the result of `site`."""
     collective = editor.instruction(site.collective)
     builder = Builder(editor, site.computation, collective, site.result)
     shard = scattered(builder, ring, site, variant)
-    if site.result == site.collective and _is_all_reduce(editor, site):
+    if site.gathered:
         by_block = [site.positions.index(block) for block in range(ring.size)]
         groups = [[group[r] for r in by_block] for group in ring.groups.members]
         shard = builder.all_gather(shard, site.dim, groups, partitions=ring.by_partition)
@@ -238,7 +238,3 @@ class _Scatter:
         """Partial results are not rounded to a type that the sum does not have."""
         own = self.original.shape.element_type
         return self.summed if self.summed != self._sent_type() and accumulator_type(own, "f32") == self.summed else own
-
-
-def _is_all_reduce(editor: Editor, site: ScatterSite) -> bool:
-    return editor.instruction(site.collective).opcode.startswith("all-reduce")

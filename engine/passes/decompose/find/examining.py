@@ -38,6 +38,8 @@ class Examined:
     whole: AllReduceSite | None = None
     second: Gather | None = None
     """The gather at the end of `whole`, with all who read it."""
+    gathered_again: tuple[ScatterSite, ...] = ()
+    """An all-reduce that is read whole, as a scatter and an all-gather, once along each dimension that allows it."""
 
 
 def examine(finder: Finder, collective: Collective) -> Examined:
@@ -84,12 +86,17 @@ def _reduction(finder: Finder, collective: Collective, size: int) -> Examined:
     if collective.opcode == "reduce-scatter" or found.is_sliced:
         return Examined(collective, "einsum-reduce-scatter", size, (found.einsum,), "scatter", found.reason)
     try:
+        apart = finder.gathered_again(collective)
+    except Refusal as reason:
+        return Examined(collective, kind, size, (found.einsum,), None, str(reason))
+    try:
         whole, readers = finder.all_reduce(collective)
     except Refusal:
-        return Examined(collective, kind, size, (found.einsum,), None, found.reason)
+        return Examined(collective, kind, size, (found.einsum,), "scatter", gathered_again=apart)
     einsums = (found.einsum, *(u.instruction for u in readers.uses))
     second = Gather(collective, whole.gather.groups, whole.gather.dim, readers)
-    return Examined(collective, kind, size, einsums, readers.uses[0].case.value, whole=whole, second=second)
+    case = readers.uses[0].case.value
+    return Examined(collective, kind, size, einsums, case, whole=whole, second=second, gathered_again=apart)
 
 
 def _group_size(finder: Finder, collective: Collective) -> int:

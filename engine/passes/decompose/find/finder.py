@@ -232,6 +232,29 @@ class Finder:
             raise Refusal(self._no_reader(collective.id))
         return best
 
+    def gathered_again(self, collective: Collective) -> tuple[ScatterSite, ...]:
+        """A whole all-reduce of an einsum as a scatter and an all-gather, once along each dimension that allows it.
+
+        Raises Refusal where there is none.
+        """
+        path, einsum = self._producer(collective)
+        groups = self._summed(collective)
+        id_, home, positions = collective.id, collective.computation, tuple(range(groups.size))
+        sites: list[ScatterSite] = []
+        refused = f"no dimension of it is divisible by {groups.size}"
+        for dim, size in enumerate(self.flow.instructions[id_].shape.dimensions):
+            if size % groups.size:
+                continue
+            try:
+                use = self._sliced(path, einsum, dim, groups.size)
+            except Refusal as reason:
+                refused = str(reason)
+                continue
+            sites.append(ScatterSite(home, id_, id_, groups, positions, dim, use, gathered=True))
+        if not sites:
+            raise Refusal(f"its result is used whole; {refused}")
+        return tuple(sites)
+
     def _producer(self, collective: Collective) -> tuple[tuple[HloInstructionProto, ...], int]:
         """The instructions between the einsum and the reduction, in order of data flow, and the einsum."""
         flow = self.flow

@@ -121,7 +121,14 @@ class Pricing:
         if variant.form == "rolled":
             extra += self._lost_before(site.use, gathers=False)
         extra += size * self._memory(shard)
+        if site.gathered:
+            extra += self._gather_again(site)
         return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
+
+    def _gather_again(self, site: ScatterSite) -> int:
+        """Time of the all-gather behind a scatter that stands for a whole all-reduce."""
+        whole = shapes.byte_count(self._flow.instructions[site.collective].shape)
+        return collective_time(self._machine, "all-gather", device_lists(site.groups, self._header), whole).time
 
     def _chain(self, site: ChainSite, variant: Variant) -> GateTerms:
         """Pipelined, shards and accumulators travel together, under all compute. In two phases, one after the other."""

@@ -15,6 +15,8 @@ from engine.passes.passes import Context
 from tests.engine.passes.decompose.running import Array, reloaded, run
 from tests.engine.passes.decompose.texts import machine, module
 
+BATCHED = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -127,8 +129,49 @@ def check(drawn: Drawn, form: str, unroll: str, ring: str, chain: str) -> None:
     if form == "auto" and unroll == "auto" and (ring != "both" or size > 2):
         assert by_id["g"].chosen, by_id["g"].reason
         assert by_id["r"].chosen, by_id["r"].reason
+    compare(of, done.module)
+
+
+def compare(of: Module, done: Module) -> None:
     values = inputs(of)
-    before, after = run(of, values), run(reloaded(done.module), values)
+    before, after = run(of, values), run(reloaded(done), values)
     for original, decomposed in zip(before, after, strict=True):
         for expected, found in zip(original, decomposed, strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * float(np.abs(expected).max()))
+
+
+@st.composite
+def batched_all_reduces(draw: st.DrawFn) -> tuple[str, int]:
+    """A batched einsum whose sum is added to a residual, and on how many devices it runs."""
+    size, count = draw(st.sampled_from([(2, 1), (2, 2), (3, 1), (3, 2), (4, 2), (5, 1)]))
+    order = draw(st.permutations(range(size * count)))
+    groups = ",".join("{" + ",".join(map(str, order[k * size : (k + 1) * size])) + "}" for k in range(count))
+    batch, rows, columns = draw(st.permutations([size * draw(st.integers(1, 3)), *draw(st.permutations([2, 3]))]))
+    out = f"f32[{batch},{rows},{columns}]"
+    text = f"""
+  x = f32[{batch},{rows},4] parameter(0)
+  w = f32[{batch},4,{columns}] parameter(1)
+  before = {out} parameter(2)
+  y = {out} dot(x, w), {BATCHED}
+  r = {out} all-reduce(y), to_apply=add, channel_id=1, replica_groups={{{groups}}}, use_global_device_ids=true
+  s = {out} add(before, r)
+  ROOT out = ({out}, {out}) tuple(s, r)
+"""
+    return text, size * count
+
+
+@given(
+    drawn=batched_all_reduces(),
+    form=st.sampled_from(["auto", "rolled", "unrolled"]),
+    unroll=st.sampled_from(["auto", "1", "2"]),
+    ring=st.sampled_from(["auto", "one", "both"]),
+)
+@settings(max_examples=8, deadline=None)
+def test_all_reduces_that_are_read_whole_stay_equal(drawn: tuple[str, int], form: str, unroll: str, ring: str) -> None:
+    text, devices = drawn
+    of = module(text, partitions=devices)
+    decompose = Decompose(force=("r",), form=form, unroll=unroll, ring=ring)  # type: ignore[arg-type]
+    done = decompose.apply(of, Context(machine(of)))
+    if form == "auto" and unroll == "auto" and ring != "both":
+        assert done.candidates[0].chosen, done.candidates[0].reason
+    compare(of, done.module)

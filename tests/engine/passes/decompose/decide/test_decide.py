@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -341,12 +343,12 @@ def test_blocks_along_another_dimension_break_a_chain() -> None:
 
 
 WHOLE = f"""
-  x = f32[4096,1024] parameter(0)
-  w = f32[1024,4096] parameter(1)
-  v = f32[4096,4096] parameter(2)
+  x = f32[4096,16384] parameter(0)
+  w = f32[16384,4096] parameter(1)
+  v = f32[4096,16384] parameter(2)
   y = f32[4096,4096] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
   r = f32[4096,4096] all-reduce(y), to_apply=add, {ALL}
-  ROOT z = f32[4096,4096] dot(r, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT z = f32[4096,16384] dot(r, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
 """
 
 
@@ -360,8 +362,39 @@ def test_an_all_reduce_is_taken_apart_when_forced_or_when_both_sides_gain() -> N
         assert free.reason.startswith("its result is used whole; as a reduce-scatter and an all-gather: ")
 
 
+def residual(contracted: int) -> Module:
+    return module(f"""
+  x = f32[4096,{contracted}] parameter(0)
+  w = f32[{contracted},4096] parameter(1)
+  before = f32[4096,4096] parameter(2)
+  y = f32[4096,4096] dot(x, w), {MATMUL}
+  r = f32[4096,4096] all-reduce(y), to_apply=add, {ALL}
+  ROOT after = f32[4096,4096] add(before, r)
+""")
+
+
+@pytest.mark.parametrize("form", ["rolled", "unrolled"])
+def test_an_all_reduce_that_is_added_to_something_ends_in_an_all_gather(form: Literal["rolled", "unrolled"]) -> None:
+    verdict = verdicts(planned(residual(16384)))["r"]
+    assert verdict.chosen
+    assert verdict.reason.endswith("its result is used whole: an all-gather follows the loop")
+    of = residual(16384)
+    done = Decompose(form=form).apply(of, Context(machine(of))).module
+    opcodes = Counter(i.opcode for i in done.instructions.values())
+    assert (opcodes["all-reduce"], opcodes["all-gather"]) == (0, 1)
+
+
+def test_taking_an_all_reduce_apart_must_pay_even_without_the_gate() -> None:
+    verdict = verdicts(planned(residual(16), gate=False))["r"]
+    assert not verdict.chosen
+    assert verdict.reason.startswith("its result is used whole; as a reduce-scatter and an all-gather: ")
+    assert verdicts(planned(residual(16), force=("r",)))["r"].chosen
+
+
 def test_a_taken_apart_all_reduce_puts_the_array_together_for_what_comes_later() -> None:
-    later = WHOLE.replace("ROOT z", "z") + f"  ROOT t = f32[4096,4096] dot(z, r), {MATMUL}"
+    later = WHOLE.replace("ROOT z", "z") + (
+        "  ROOT t = f32[16384,4096] dot(z, r), lhs_contracting_dims={0}, rhs_contracting_dims={0}"
+    )
     of = module(later)
     (part,) = planned(of, force=("r",)).parts
     assert isinstance(part.site, AllReduceSite)

@@ -256,7 +256,7 @@ def test_all_reduce_becomes_a_scatter_and_a_gather() -> None:
     dot, whole = (program.by_name[name].id for name in ("d", "a"))
     use = EinsumUse(dot, Case.SCATTER, 0, 0, None, 0)
     groups = Groups(((2, 0, 3, 1),), Mode.PARTITION)
-    site = ScatterSite(program.entry.id, whole, whole, groups, (2, 0, 3, 1), 0, use)
+    site = ScatterSite(program.entry.id, whole, whole, groups, (2, 0, 3, 1), 0, use, gathered=True)
     inputs = inputs_of(program)
     before = run(program, inputs)
     for variant in SOME:

@@ -342,18 +342,19 @@ MAXIMUM = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT m =
             r"reduces n \(reverse\), not an einsum",
         ),
         (
-            f"{SCATTER}\n  ROOT r = f32[8,10] all-reduce(y), to_apply=add, {ALL}",
+            "  x = f32[7,12] parameter(0)\n  w = f32[12,9] parameter(1)\n"
+            "  y = f32[7,9] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+            f"  ROOT r = f32[7,9] all-reduce(y), to_apply=add, {ALL}",
             None,
             "all-reduce",
-            "its result is not sliced by position: read by the caller of main",
+            "its result is used whole; no dimension of it is divisible by 4",
         ),
         (
-            f"{SCATTER}{POSITION}\n  r = f32[8,10] all-reduce(y), to_apply=add, {ALL}\n"
-            "  cut = f32[2,10] dynamic-slice(r, at, zero), dynamic_slice_sizes={2,10}\n"
-            "  n = f32[8,10] negate(r)\n  ROOT out = (f32[2,10], f32[8,10]) tuple(cut, n)",
+            f"{SCATTER}\n  r = f32[8,10] all-reduce(y), to_apply=add, {ALL}\n"
+            "  ROOT out = (f32[8,10], f32[8,10]) tuple(r, y)",
             None,
             "all-reduce",
-            r"result also read by n \(negate\)",
+            "its result is used whole; y is read by r and out",
         ),
         (
             f"{SCATTER}{POSITION}\n  r = f32[8,10] all-reduce(y), to_apply=add, {ALL}\n"
@@ -428,3 +429,20 @@ def test_long_ways_are_not_followed_for_ever() -> None:
     reduced = f"  ROOT r = f32[2,10] reduce-scatter(n1999), dimensions={{0}}, to_apply=add, {ALL}"
     found = examined(module(SCATTER + "\n".join(back) + "\n" + reduced))
     assert found.reason == "more than 100 instructions lie between it and an einsum"
+
+
+@pytest.mark.parametrize(
+    "readers",
+    [
+        "",
+        "  n = f32[8,10] negate(r)\n",
+        f"{POSITION}  cut = f32[2,10] dynamic-slice(r, at, zero), dynamic_slice_sizes={{2,10}}\n",
+    ],
+)
+def test_an_all_reduce_that_is_read_whole_is_a_scatter_and_an_all_gather(readers: str) -> None:
+    body = f"{SCATTER}\n  r = f32[8,10] all-reduce(y), to_apply=add, {ALL}\n{readers}  ROOT out = (f32[8,10]) tuple(r)"
+    found = examined(module(body))
+    assert found.reason == ""
+    assert (found.kind, found.case) == ("all-reduce", "scatter")
+    (site,) = found.gathered_again  # 10 columns are not divisible by 4 positions
+    assert (site.dim, site.result, site.gathered) == (0, site.collective, True)
