@@ -15,6 +15,7 @@ from views.steps import binary_steps, round_steps, some_steps
 from views.theme import GRID, axis_font, colour
 
 _BOTTOM, _LINE, _RIGHT = 8 * GRID, 6 * GRID, 6 * GRID
+_MOST_LABELS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Chart(QWidget):
         bounds = self._bounds()
         if bounds is None:
             return []
-        count = int(self._area().height() // (2 * QFontMetrics(axis_font()).height()))
+        count = min(_MOST_LABELS, int(self._area().height() // (2 * QFontMetrics(axis_font()).height())))
         return some_steps(self._y_steps, bounds[2], bounds[3], count)
 
     def x_ticks(self) -> list[float]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
 
-from PySide6.QtCore import QByteArray, QSize, Qt
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QByteArray, QMargins, QSize, Qt
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenuBar, QVBoxLayout, QWidget
 
 from engine.session.session import Session
@@ -29,6 +29,11 @@ LAYOUT_VERSION = 2
 
 _NARROWEST = 48 * GRID
 """Panes at the sides do not become narrower than this: their text would fall apart."""
+
+_LOWEST = 52 * GRID
+"""Height of the panes at the bottom in a window of `_SMALL`; of every further pixel they get half."""
+
+_SMALL = 200 * GRID
 
 _MOST_NAMED = 3
 """Modules that the window's title names."""
@@ -63,6 +68,8 @@ class MainWindow(QMainWindow):
         self.modules = ModuleList(host)
         self.log = JobLog(host)
         self.docks: dict[str, QDockWidget] = {}
+        self._ours: QMargins | None = None
+        """Around the timelines while panes have the sizes that they were given here."""
         self._dock("Collectives", self._left(), Qt.DockWidgetArea.LeftDockWidgetArea)
         self._dock("Inspector", self.inspector, Qt.DockWidgetArea.RightDockWidgetArea)
         self._dock("Log", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
@@ -135,9 +142,24 @@ class MainWindow(QMainWindow):
         self._resize_docks()
 
     def _resize_docks(self) -> None:
+        """Room for panes by the size of the window: a large one shows more rows and whole sentences."""
         sides = [self.docks["Collectives"], self.docks["Inspector"]]
-        self.resizeDocks(sides, [62 * GRID, 68 * GRID], Qt.Orientation.Horizontal)
-        self.resizeDocks([self.docks["Log"]], [52 * GRID], Qt.Orientation.Vertical)
+        wide = min(96 * GRID, self.width() * 15 // 100)
+        self.resizeDocks(sides, [max(62 * GRID, wide), max(68 * GRID, wide)], Qt.Orientation.Horizontal)
+        high = _LOWEST + max(0, self.height() - _SMALL) // 2
+        self.resizeDocks([self.docks["Log"]], [high], Qt.Orientation.Vertical)
+        self.layout().activate()
+        self._ours = self._around_timelines()
+
+    def _around_timelines(self) -> QMargins:
+        """What panes take at the left, at the right and at the bottom: a change of these alone is the user's."""
+        whole, middle = self.rect(), self.timelines.geometry()
+        return QMargins(middle.left(), 0, whole.right() - middle.right(), whole.bottom() - middle.bottom())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._ours is not None and self._ours == self._around_timelines():
+            self._resize_docks()
 
     def open_with(self, geometry: QByteArray | None, layout: QByteArray | None) -> None:
         """Show the window where it was and with its panes where they were; the first layout where that is unknown."""
@@ -145,7 +167,9 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(geometry)
         restored = layout is not None and self.restoreState(layout, LAYOUT_VERSION)
         self.show()
-        if not restored:
+        if restored:
+            self._ours = None
+        else:
             self._resize_docks()
 
     def layout_state(self) -> QByteArray:

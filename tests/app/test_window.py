@@ -323,3 +323,24 @@ def test_resetting_the_layout_keeps_the_windows_size(qtbot: QtBot, explorer: Exp
         QCoreApplication.processEvents()
     assert explorer.window.size() == size
     assert all(dock.isVisibleTo(explorer.window) for dock in explorer.window.docks.values())
+
+
+def test_panes_take_their_share_of_a_large_window_until_the_user_moves_them(qtbot: QtBot, explorer: Explorer) -> None:
+    window = explorer.window
+    window.resize(1280, 800)
+    explorer.perform("reset-layout")
+    bottom, side = window.docks["Graph"], window.docks["Inspector"]
+    QCoreApplication.processEvents()
+    assert bottom.height() < 300
+    assert side.width() < 300
+    window.resize(2560, 1440)
+    QCoreApplication.processEvents()
+    assert bottom.height() >= 500
+    assert side.width() >= 360
+    window.resizeDocks([side], [300], Qt.Orientation.Horizontal)
+    QCoreApplication.processEvents()
+    moved = side.width()
+    window.resize(2500, 1400)
+    window.resize(2560, 1440)
+    QCoreApplication.processEvents()
+    assert side.width() == moved

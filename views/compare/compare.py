@@ -80,7 +80,7 @@ class ComparePane(QWidget):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self.table.horizontalHeader().setMaximumSectionSize(40 * GRID)
+        self.table.horizontalHeader().setMaximumSectionSize(50 * GRID)
         self.table.horizontalHeader().setSectionResizeMode(
             self.table.columnCount() - 1, QHeaderView.ResizeMode.Interactive
         )
