@@ -345,6 +345,9 @@ class Explorer(QObject):
         self.window.show_pane("Runs")
         self.runs_pane.show_compiler()
 
+    def show_graph(self) -> None:
+        self.window.show_pane("Graph", self.graph.comfortable)
+
     def duplicate(self) -> None:
         entry = self.store.state.active_entry
         if entry is not None:

@@ -266,7 +266,7 @@ VIEW = (
 )
 
 GRAPH = (
-    Action("show-graph", "Show the graph", "Graph", lambda e: e.window.show_pane("Graph"), ("Ctrl+G",), enabled=opened),
+    Action("show-graph", "Show the graph", "Graph", lambda e: e.show_graph(), ("Ctrl+G",), enabled=opened),
     _graph("graph-fit", "Fit", lambda g: g.moves.fit(), "Space", separated=True),
     _graph("graph-in", "Zoom in", lambda g: g.moves.zoom(2), "W", "+", "="),
     _graph("graph-out", "Zoom out", lambda g: g.moves.zoom(-2), "S", "-"),

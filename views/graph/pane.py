@@ -24,7 +24,7 @@ from views.graph.minimap import Minimap
 from views.graph.moves import Moves
 from views.graph.numbers import colouring_of, counts_text, figure_of, figure_text
 from views.graph.outlines import Outlines
-from views.graph.places import any_in, head_of, nearest
+from views.graph.places import any_in, first_of, head_of, nearest
 from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
@@ -33,9 +33,15 @@ from views.ports import Gone, Host, follow, in_view
 from views.stale import StaleNote
 from views.theme import GRID
 
+_BEGINNING = 2.5 * READABLE
+"""Scale at which a picture is shown that does not fit: details in the nodes can be read."""
+
 
 class GraphPane(QWidget):
     """Tools, one view or two, and the table beside them."""
+
+    comfortable = 84 * GRID
+    """Height in which a few layers can be seen together."""
 
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -279,9 +285,9 @@ class GraphPane(QWidget):
         view.fit()
         if self.camera.scale < READABLE:
             area = view.viewport().size()
-            scale = max(2 * READABLE, min(1.0, 0.96 * area.width() / float(picture.width[0])))
-            centre = QPointF(float(picture.width[0]) / 2, area.height() / scale / 2 - 2 * GRID)
-            self.camera.look_at(centre, scale)
+            scale = max(_BEGINNING, min(1.0, 0.96 * area.width() / float(picture.width[0])))
+            first = first_of(picture)
+            self.camera.look_at(QPointF(first.x(), first.y() + area.height() / scale / 2 - 8 * GRID), scale)
 
     def _say_counts(self) -> None:
         if self.picture is None or self.whole is None or self.comparison is None:

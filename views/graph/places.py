@@ -28,6 +28,15 @@ def head_of(picture: Picture | None, item: int | None) -> QPointF | None:
     return QPointF(float(picture.left[position] + picture.width[position] / 2), float(picture.top[position]))
 
 
+def first_of(picture: Picture) -> QPointF:
+    """Where reading begins: the head of the node in the uppermost row that is nearest to the middle."""
+    shown = np.flatnonzero(~picture.opened)
+    heads = picture.left[shown] + picture.width[shown] / 2
+    row = picture.top[shown] <= picture.top[shown].min() + 1
+    best = shown[np.argmin(np.where(row, np.abs(heads - picture.width[0] / 2), np.inf))]
+    return QPointF(float(picture.left[best] + picture.width[best] / 2), float(picture.top[best]))
+
+
 def nearest(picture: Picture, point: QPointF) -> int:
     """The item of the node that is nearest to a point; frames do not count."""
     far = np.abs(picture.left + picture.width / 2 - point.x()) + np.abs(picture.top - point.y())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QSpinBox, QToolButton, QVBoxLayout, QWidget
 
 from engine.layout.figures import Figure
+from views.elided import ElidedLabel
 from views.flow import FlowLayout
 from views.graph.legend import Legend
 from views.ports import Host
@@ -61,11 +62,10 @@ class Tools(QWidget):
         self._list.setCheckable(True)
         self._list.toggled.connect(self.listed)
         self.legend = Legend(host)
-        self._said = QLabel()
+        self._said = ElidedLabel()
         self._said.setFont(axis_font())
-        self._said.setTextFormat(Qt.TextFormat.PlainText)
-        self._said.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self._said.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._said.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+        self._said.setContentsMargins(0, GRID - 1, 0, 0)  # on one line with the first row of the legend
         row = QWidget()
         flow = FlowLayout(row, gap=2 * GRID)
         widgets = (
@@ -81,7 +81,7 @@ class Tools(QWidget):
             flow.addWidget(widget)
         second = QHBoxLayout()
         second.setContentsMargins(0, 0, 2 * GRID, GRID)
-        second.addWidget(self.legend, 1)
+        second.addWidget(self.legend, 2)
         second.addWidget(self._said, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -127,7 +127,6 @@ class Tools(QWidget):
     def say(self, text: str) -> None:
         """One line at the right."""
         self._said.setText(text)
-        self._said.setToolTip(text)
 
     @property
     def said(self) -> str:
