@@ -148,7 +148,9 @@ class MainWindow(QMainWindow):
         self.resizeDocks(sides, [max(62 * GRID, wide), max(68 * GRID, wide)], Qt.Orientation.Horizontal)
         high = _LOWEST + max(0, self.height() - _SMALL) // 2
         self.resizeDocks([self.docks["Log"]], [high], Qt.Orientation.Vertical)
-        self.layout().activate()
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()
         self._ours = self._around_timelines()
 
     def _around_timelines(self) -> QMargins:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtWidgets import QWidget
 
 from engine.ir.graph import Ints
+from views.plain import LEFT, RIGHT
 
 _Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
@@ -34,6 +35,10 @@ class SortedRows(QAbstractTableModel):
 
     def text(self, thing: int, column: int) -> str:
         raise NotImplementedError
+
+    def tip(self, thing: int, column: int) -> str:
+        """What the mouse is told over a cell: the whole text, where the column is too narrow for it."""
+        return self.text(thing, column)
 
     def ascending(self, column: int) -> Ints:
         """Numbers of all things, ordered by a column."""
@@ -63,15 +68,19 @@ class SortedRows(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return self._columns[section]
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.TextAlignmentRole:
+            return RIGHT if section in self._figures else LEFT
         return None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():
             return None
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in self._figures:
-            return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return RIGHT
+        if role == Qt.ItemDataRole.DisplayRole:
             return self.text(self.thing_at(index.row()), index.column())
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self.tip(self.thing_at(index.row()), index.column())
         return None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:

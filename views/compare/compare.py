@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -28,6 +27,7 @@ from engine.session.session import Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, budget_title, pareto, tried_title
+from views.plain import make_plain
 from views.ports import Gone, Host, follow
 from views.theme import GRID
 from views.timeline.paint_header import ACROSS, SOURCES, origin_text
@@ -72,13 +72,7 @@ class ComparePane(QWidget):
         self._gone = Gone(host.store.state)
         self.table = QTableWidget(0, len(_HEAD) + len(COLUMNS) + len(_TAIL))
         self.table.setHorizontalHeaderLabels((*_HEAD, *(c.title for c in COLUMNS), *_TAIL))
-        self.table.verticalHeader().hide()
-        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
-        self.table.setShowGrid(False)
-        self.table.setFrameShape(QTableWidget.Shape.NoFrame)
-        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        make_plain(self.table, (*range(len(_HEAD), _CHANGE + 1),))
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.table.horizontalHeader().setMaximumSectionSize(50 * GRID)
         self.table.horizontalHeader().setSectionResizeMode(

@@ -8,7 +8,6 @@ from functools import lru_cache
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHeaderView,
     QLabel,
     QTableWidget,
@@ -26,12 +25,15 @@ from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.difference import Difference, differences
 from views.compare.observations import ObservationTable, said
+from views.plain import make_plain
 from views.ports import Host, follow, in_view
 from views.theme import GRID
 
 MOST = 400
 """Rows listed; what comes after differs least."""
-_COLUMNS = ("instruction", "difference", "compute", "", "transfer", "", "exposed", "")
+_COLUMNS = ("instruction", "difference", "compute", "compute", "transfer", "transfer", "exposed", "exposed")
+_PAIRS = range(2, len(_COLUMNS))
+"""Columns of the base and of the active variant in turn."""
 
 
 @lru_cache(maxsize=32)
@@ -59,13 +61,8 @@ class DifferencePane(QWidget):
         self.text.setMargin(2 * GRID)
         self.text.setWordWrap(True)
         self.table = QTableWidget(0, len(_COLUMNS))
-        self.table.verticalHeader().hide()
-        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
-        self.table.setShowGrid(False)
-        self.table.setFrameShape(QTableWidget.Shape.NoFrame)
-        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setHorizontalHeaderLabels(_COLUMNS)
+        make_plain(self.table, range(1, len(_COLUMNS)))
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.table.setAccessibleName("differences by instruction")
@@ -116,11 +113,10 @@ class DifferencePane(QWidget):
 
     def _fill(self, session: Session) -> None:
         theme, base, other = self._host.theme, session.base, session.active
-        self.table.setHorizontalHeaderLabels([name or other for name in _COLUMNS])
-        for column in (2, 4, 6):
+        for column in _PAIRS:
             header = self.table.horizontalHeaderItem(column)
             if header is not None:
-                header.setText(f"{_COLUMNS[column]} {base}")
+                header.setText(f"{_COLUMNS[column]} {(base, other)[column % 2]}")
         self.table.setRowCount(len(self._rows))
         for number, row in enumerate(self._rows):
             pairs = (
@@ -131,6 +127,7 @@ class DifferencePane(QWidget):
             times = [time_text(time) if time else "–" for pair in pairs for time in pair]
             for column, text in enumerate((self._name(row.key), signed_time_text(row.stream), *times)):
                 item = QTableWidgetItem(text)
+                item.setToolTip(text if text != "–" else "")
                 if column:
                     item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
                 if column == 1:

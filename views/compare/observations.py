@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
+from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from engine.quantities import MINUS, signed_time_text, time_text
 from engine.session.measured import Measured, Observation, Unmatched
 from engine.session.session import Entry
-from views.theme import GRID, Theme
+from views.plain import make_plain
+from views.theme import Theme
 
 MOST = 1000
 """Instructions listed, and names that matched none; of what comes after, only the number is said."""
@@ -52,13 +53,7 @@ class ObservationTable(QTableWidget):
             header = self.horizontalHeaderItem(column)
             if header is not None:
                 header.setToolTip(_TIPS.get(title, ""))
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
-        self.setShowGrid(False)  # Qt's signature
-        self.setFrameShape(QTableWidget.Shape.NoFrame)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        make_plain(self, range(2, len(_COLUMNS)))
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.horizontalHeader().setSectionsClickable(True)  # Qt's signature

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
+from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.plan import Plan
 from engine.session.tuning import Trial
+from views.plain import make_plain
 from views.ports import Host
-from views.theme import GRID
 
 _COLUMNS = ("makespan", "change", "exposed", "peak memory", "scheduler", "budget", "plan")
 _NUMBERS = 4
@@ -32,14 +32,7 @@ class TrialsTable(QTableWidget):
         self._best: Plan | None = None
         self._base: int | None = None
         self.setHorizontalHeaderLabels(_COLUMNS)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
-        self.setShowGrid(False)
-        self.setFrameShape(QTableWidget.Shape.NoFrame)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setWordWrap(False)
+        make_plain(self, range(_NUMBERS))
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(len(_COLUMNS) - 1, QHeaderView.ResizeMode.Stretch)

@@ -9,7 +9,6 @@ from html import escape
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QResizeEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QBoxLayout,
     QGridLayout,
     QHeaderView,
@@ -36,6 +35,7 @@ from views.fusion.early import early_dones, tried_of
 from views.fusion.harm import FusionRow, fusion_rows, taken
 from views.fusion.inside import inside_of
 from views.fusion.strips import Strips
+from views.plain import make_plain
 from views.ports import Host, follow, in_view
 from views.stale import StaleNote
 from views.theme import GRID
@@ -76,13 +76,7 @@ class FusionPane(QWidget):
             item = self.table.horizontalHeaderItem(column)
             if item is not None:
                 item.setToolTip(tip)
-        self.table.verticalHeader().hide()
-        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
-        self.table.setShowGrid(False)
-        self.table.setFrameShape(QTableWidget.Shape.NoFrame)
-        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        make_plain(self.table, range(2, len(_COLUMNS)))
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.table.setAccessibleName("fusion decisions")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QHeaderView, QTableView, QWidget
 
 from engine.ir.graph import Ints
 from engine.layout.figures import Figure
 from engine.layout.outline import Outline
 from engine.quantities import bytes_text, time_text
+from views.plain import make_plain
 from views.sorted_rows import SortedRows
 from views.theme import GRID
 
@@ -67,14 +68,8 @@ class NodeTable(QTableView):
         self.setModel(self.nodes)
         self.setSortingEnabled(True)
         self.sortByColumn(2, Qt.SortOrder.DescendingOrder)
-        self.setShowGrid(False)
-        self.setFrameShape(QTableView.Shape.NoFrame)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setWordWrap(False)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
-        for column, width in enumerate((44, 44, 22, 26, 22, 22, 22)):
+        make_plain(self)
+        for column, width in enumerate((44, 44, 20, 20, 20, 20, 20)):
             self.horizontalHeader().resizeSection(column, width * GRID)
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.setAccessibleName("nodes of the graph")

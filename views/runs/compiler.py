@@ -72,7 +72,7 @@ class CompilerPage(QWidget):
         line.addWidget(self.copy)
         line.addStretch(1)
         self.message = Message(host)
-        self.table = plain_table(_COLUMNS, _TIPS, "compiled variants")
+        self.table = plain_table(_COLUMNS, _TIPS, "compiled variants", range(2, len(_COLUMNS)))
         self.table.horizontalHeader().setStretchLastSection(False)  # Qt's signature
         for signal in (self.table.cellClicked, self.table.cellActivated):
             signal.connect(lambda row, _: self._pick(row))

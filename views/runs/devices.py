@@ -61,7 +61,7 @@ class DevicesPage(QWidget):
             label.setWordWrap(True)  # Qt's signature
             label.setForegroundRole(label.palette().ColorRole.PlaceholderText)
         self.message = Message(host)
-        self.table = plain_table(_COLUMNS, _TIPS, "runs")
+        self.table = plain_table(_COLUMNS, _TIPS, "runs", _RIGHT)
         for signal in (self.table.cellClicked, self.table.cellActivated):
             signal.connect(lambda row, _: self._pick(row))
         results = QWidget()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHeaderView, QLabel, QTableView, QVBoxLayout, QWidget
 
 from engine.ir.graph import Ints
-from engine.quantities import exact_time_text
+from engine.quantities import exact_time_text, microseconds
 from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
+from views.plain import make_plain
 from views.ports import Host, follow, in_view
 from views.sorted_rows import SortedRows
 from views.stale import StaleNote
@@ -21,7 +22,8 @@ from views.theme import GRID
 from views.timeline.cards import WORDS
 from views.timeline.scene import rows_of
 
-_COLUMNS = ("instruction", "kind", "lane", "start", "duration", "waits for", "iteration")
+_COLUMNS = ("instruction", "kind", "lane", "start, µs", "duration, µs", "waits for", "iteration")
+_TIMES = (3, 4)
 
 
 class SliceModel(SortedRows):
@@ -53,6 +55,11 @@ class SliceModel(SortedRows):
     def text(self, thing: int, column: int) -> str:
         return _text(self.variant, thing, column) if self.variant is not None else ""
 
+    def tip(self, thing: int, column: int) -> str:
+        if self.variant is None or column not in _TIMES:
+            return self.text(thing, column)
+        return exact_time_text(_time(self.variant, thing, column))
+
 
 def _text(variant: Variant, row: int, column: int) -> str:
     timeline, names = variant.timeline, lookup(variant)
@@ -62,16 +69,19 @@ def _text(variant: Variant, row: int, column: int) -> str:
         return WORDS[Category(int(timeline.category[row]))]
     if column == 2:
         return timeline.lanes[int(timeline.lane[row])].name
-    if column == 3:
-        return exact_time_text(int(timeline.start[row]))
-    if column == 4:
-        return exact_time_text(int(timeline.duration[row]))
+    if column in _TIMES:
+        return f"{microseconds(_time(variant, row, column)):,.3f}"
     if column == 5:
         return names.name(int(timeline.waits_for[row])) if timeline.waits_for[row] >= 0 else ""
     repeat = int(timeline.repeat[row])
     if repeat > 1:
         return f"×{repeat:,}"
     return str(int(timeline.iteration[row]) + 1) if timeline.depth[row] else ""
+
+
+def _time(variant: Variant, row: int, column: int) -> int:
+    timeline = variant.timeline
+    return int(timeline.start[row] if column == _TIMES[0] else timeline.duration[row])
 
 
 class TablePane(QWidget):
@@ -85,17 +95,14 @@ class TablePane(QWidget):
         self.view.setModel(self.model)
         self.view.setSortingEnabled(True)
         self.view.sortByColumn(3, Qt.SortOrder.AscendingOrder)
-        self.view.setShowGrid(False)
-        self.view.setFrameShape(QTableView.Shape.NoFrame)
-        self.view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.view.setWordWrap(False)
-        self.view.verticalHeader().hide()
-        self.view.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 2 * GRID)
+        make_plain(self.view)
         header = self.view.horizontalHeader()
-        for column, width in enumerate((70, 44, 34, 36, 36, 60, 20)):
+        for column, width in enumerate((52, 32, 27, 22, 22, 40, 18)):
             header.resizeSection(column, width * GRID)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        # Figures stand together, and the name of what is waited for takes what is left.
+        header.moveSection(len(_COLUMNS) - 1, len(_COLUMNS) - 2)
+        header.setStretchLastSection(True)  # Qt's signature
         self.view.setAccessibleName("timeline of the active variant")
         self.view.selectionModel().currentRowChanged.connect(self._picked)
         self.empty = QLabel()

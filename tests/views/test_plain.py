@@ -1,0 +1,64 @@
+"""Tables look alike: numbers and their headings at the right, decimals under each other, exact values in tooltips."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QTableView
+from pytestqt.qtbot import QtBot
+
+from engine.quantities import exact_time_text
+from engine.session.plan import AS_LOADED
+from tests.views.fake_host import FakeHost, host_of
+from tests.views.synthetic import variant
+from views.compare.compare import ComparePane
+from views.compare.differences import DifferencePane
+from views.plain import LEFT, RIGHT
+from views.timeline.table import TablePane
+
+
+def two_variants() -> FakeHost:
+    return host_of(variant(1, plan=AS_LOADED, name="as loaded"), variant(1, overlap=True, name="decomposed"))
+
+
+def headings(table: QTableView) -> list[tuple[str, object]]:
+    model, role = table.model(), Qt.ItemDataRole
+    return [
+        tuple(model.headerData(n, Qt.Orientation.Horizontal, r) for r in (role.DisplayRole, role.TextAlignmentRole))
+        for n in range(model.columnCount())
+    ]
+
+
+def test_times_of_slices_line_up_and_are_exact_in_the_tooltip(qtbot: QtBot) -> None:
+    host = two_variants()
+    pane = TablePane(host)
+    qtbot.addWidget(pane)
+    shown = host.store.state.active_variant
+    assert shown is not None
+    for row in range(len(shown.timeline)):
+        for column, values in ((3, shown.timeline.start), (4, shown.timeline.duration)):
+            index = pane.model.index(row, column)
+            text = index.data()
+            assert len(text.partition(".")[2]) == 3, text
+            assert index.data(Qt.ItemDataRole.ToolTipRole) == exact_time_text(int(values[pane.model.thing_at(row)]))
+
+
+def test_headings_stand_where_their_numbers_do(qtbot: QtBot) -> None:
+    host = two_variants()
+    pane, compare = TablePane(host), ComparePane(host)
+    for widget in (pane, compare):
+        qtbot.addWidget(widget)
+    assert [at for _, at in headings(pane.view)] == [LEFT, LEFT, LEFT, RIGHT, RIGHT, LEFT, RIGHT]
+    for column, (title, at) in enumerate(headings(compare.table)):
+        item = compare.table.item(1, column)
+        if title and item is not None and item.text()[:1].isdigit():
+            assert at == RIGHT, title
+    assert not pane.view.horizontalHeader().highlightSections()
+
+
+def test_every_difference_says_of_which_variant_it_is(qtbot: QtBot) -> None:
+    pane = DifferencePane(two_variants())
+    qtbot.addWidget(pane)
+    pane.refresh()
+    titles = [title for title, _ in headings(pane.table)]
+    assert len(set(titles)) == len(titles)
+    assert titles[2:4] == ["compute A", "compute B"]

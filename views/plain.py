@@ -1,0 +1,32 @@
+"""The one look of all tables: whole rows, no grid, headings that stand over what they head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView, QTableView, QTableWidget
+
+from views.theme import GRID
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+def make_plain(table: QTableView, figures: Iterable[int] = ()) -> None:
+    """Give a table the look; `figures` are the columns whose headings stand at the right, as their numbers do."""
+    table.verticalHeader().hide()
+    table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 2 * GRID)
+    table.setShowGrid(False)  # Qt's signature
+    table.setWordWrap(False)  # Qt's signature
+    table.setFrameShape(QTableView.Shape.NoFrame)
+    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    table.horizontalHeader().setHighlightSections(False)  # Qt's signature
+    table.horizontalHeader().setDefaultAlignment(LEFT)
+    if isinstance(table, QTableWidget):
+        for column in figures:
+            heading = table.horizontalHeaderItem(column)
+            if heading is not None:
+                heading.setTextAlignment(RIGHT)
