@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from engine.control import Control
+from engine.schedule.backward_guard import BackwardGuard
 from engine.schedule.backwards import Backwards
 from engine.schedule.bounds import lower_bound
 from engine.schedule.facts import Facts
@@ -89,7 +90,7 @@ class BottomUp:
         free = self._backwards(instance, ranking, cap)
         if free.run() and free.peak <= cap:
             return free
-        guarded = self._backwards(instance, ranking, cap, Guard(instance, safe))
+        guarded = self._backwards(instance, ranking, cap, BackwardGuard(instance, safe))
         guarded.run()
         return guarded
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.ir.graph import Ints
 from engine.schedule.backwards import FORWARD_PASS
+from engine.schedule.forward_state import ForwardState
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 from engine.schedule.measure import makespan, peak_memory
 from engine.schedule.problem import Decisions, Loads, Order, positions
@@ -52,88 +53,83 @@ def forward_order(instance: Instance, given: list[int], *, patient: bool = False
     `patient`: rather than begin something that would keep a start much longer from the place in flight that it waits
     for, nothing runs until the next arrival. None where the budget lets nothing more be placed.
     """
-    n = len(instance)
-    role, kind, partner, limit = instance.role, instance.kind, instance.partner, instance.limit
-    place = [0] * n
-    for position, node in enumerate(given):
-        place[node] = position
-    left = [len(p) for p in instance.predecessors]
-    arrival = [0] * n
-    flying = [0] * (TOTAL + 1)
-    starts: list[list[int]] = [[] for _ in range(TOTAL)]
-    plain: list[int] = []
-    under_way: list[tuple[int, int]] = []
-    holders: list[int] = []
-    order: list[int] = []
-    now = 0
+    return _ForwardPass(instance, given, patient=patient).run()
 
-    def push(node: int) -> None:
-        if role[node] == START:
-            heappush(starts[kind[node]], place[node])
-        elif role[node] == DONE:
-            heappush(under_way, (arrival[node], place[node]))
-        elif node in instance.held:
-            holders.append(node)
-        else:
-            heappush(plain, place[node])
 
-    for node in range(n):
-        if not left[node]:
-            push(node)
-    first = len(instance.parameters)
-    while len(order) < n:
-        while under_way and under_way[0][0] <= now:
-            heappush(plain, heappop(under_way)[1])
-        node, blocked = -1, False
-        if len(order) >= first and flying[TOTAL] < limit[TOTAL]:
-            heads = [starts[k][0] for k in range(TOTAL) if starts[k] and flying[k] < limit[k]]
-            if heads:
-                node = given[min(heads)]
-                heappop(starts[kind[node]])
-            blocked = patient and not heads and any(starts)
-        elif patient:
-            blocked = any(starts)
-        if node < 0:
-            fitting = [h for h in holders if _fits(instance, h, flying)]
-            held = min(fitting, key=place.__getitem__, default=-1)
-            if held >= 0 and (not plain or place[held] < plain[0]):
-                node = held
-                holders.remove(held)
-            elif plain and not (blocked and rather_waits(instance.duration[given[plain[0]]], under_way, now)):
-                node = given[heappop(plain)]
-            elif under_way:
-                node = given[heappop(under_way)[1]]
-                now = arrival[node]
-            else:
+class _ForwardPass:
+    """Nodes that wait for nothing lie in heaps, by their place in `given`."""
+
+    def __init__(self, instance: Instance, given: list[int], *, patient: bool) -> None:
+        self._instance = instance
+        self._state = ForwardState(instance)
+        self._given = given
+        self._patient = patient
+        self._place = [0] * len(given)
+        for position, node in enumerate(given):
+            self._place[node] = position
+        self._starts: list[list[int]] = [[] for _ in range(TOTAL)]
+        """By kind."""
+        self._plain: list[int] = []
+        """What has not to wait: dones whose transfer has arrived are among them."""
+        self._under_way: list[tuple[int, int]] = []
+        """(arrival, place) of the other dones."""
+        self._holders: list[int] = []
+        """Callers that hold operations in flight inside; these are nodes."""
+
+    def run(self) -> list[int] | None:
+        state = self._state
+        for node in state.free():
+            self._push(node)
+        while len(state.order) < len(self._given):
+            node = self._next()
+            if node < 0:
                 return None
-        order.append(node)
-        if role[node] == START:
-            flying[kind[node]] += 1
-            flying[TOTAL] += 1
-            done = partner[node]
-            arrival[done] = now + instance.duration[node] + instance.latency[done]
-        elif role[node] == DONE:
-            flying[kind[node]] -= 1
-            flying[TOTAL] -= 1
-        now += instance.duration[node]
-        for s in instance.successors[node]:
-            left[s] -= 1
-            if not left[s]:
-                push(s)
-    return order
+            for freed in state.place(node):
+                self._push(freed)
+        return state.order
 
+    def _push(self, node: int) -> None:
+        instance, place = self._instance, self._place[node]
+        if instance.role[node] == START:
+            heappush(self._starts[instance.kind[node]], place)
+        elif instance.role[node] == DONE:
+            heappush(self._under_way, (self._state.arrival[node], place))
+        elif node in instance.held:
+            self._holders.append(node)
+        else:
+            heappush(self._plain, place)
 
-def rather_waits(time: int, under_way: list[tuple[int, int]], now: int) -> bool:
-    """Whether waiting for the next arrival costs less than what `time` of compute would keep a start from it."""
-    if not under_way:
-        return False
-    gap = under_way[0][0] - now
-    return time - gap > gap
+    def _next(self) -> int:
+        """What runs next; -1 where nothing may. The clock jumps where that has to be waited for."""
+        state, given, plain, under_way = self._state, self._given, self._plain, self._under_way
+        while under_way and under_way[0][0] <= state.now:
+            heappush(plain, heappop(under_way)[1])
+        start, blocked = self._start()
+        if start >= 0:
+            return start
+        held = min(filter(state.fits, self._holders), key=self._place.__getitem__, default=-1)
+        if held >= 0 and (not plain or self._place[held] < plain[0]):
+            self._holders.remove(held)
+            return held
+        if plain and not (blocked and state.rather_waits(self._instance.duration[given[plain[0]]], under_way)):
+            return given[heappop(plain)]
+        if not under_way:
+            return -1
+        state.now, place = heappop(under_way)
+        return given[place]
 
-
-def _fits(instance: Instance, node: int, flying: list[int]) -> bool:
-    held = instance.held[node]
-    return all(f + h <= most for f, h, most in zip(flying, held, instance.limit, strict=True))
+    def _start(self) -> tuple[int, bool]:
+        """The first start that the budget admits, else -1; whether one waits for its place in flight, if patient."""
+        instance, state = self._instance, self._state
+        limit, flying = instance.limit, state.flying
+        if flying[TOTAL] >= limit[TOTAL] or len(state.order) < len(instance.parameters):
+            return -1, self._patient and any(self._starts)
+        heads = [heap[0] for k, heap in enumerate(self._starts) if heap and flying[k] < limit[k]]
+        if not heads:
+            return -1, self._patient and any(self._starts)
+        node = self._given[min(heads)]
+        heappop(self._starts[instance.kind[node]])
+        return node, False
 
 
 def _displaced(after: Ints, before: Ints, instance: Instance) -> Ints:

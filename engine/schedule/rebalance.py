@@ -7,6 +7,9 @@ from heapq import heappop, heappush
 from engine.schedule.forward_guard import ForwardGuard
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 
+_DEEPEST = 100
+"""How many transfers are ended for each other's sake before a node is taken to find no room."""
+
 
 def rebalance(instance: Instance, given: list[int], *, guarded: bool = False) -> list[int]:
     """Walk the order `given`; after each start put what is next in it, until that takes as long as the transfer.
@@ -31,6 +34,8 @@ class _Walk:
         """Positions in `given` of what could be placed and is neither a start nor a done."""
         self._in_flight: dict[int, int] = {}
         """Dones whose start is placed, oldest first, and when their transfer is over."""
+        self._ending: set[int] = set()
+        """Dones that are being put, to make room for what others of them need."""
         self._flying = [0] * (TOTAL + 1)
         self._order: list[int] = []
         self._now = 0
@@ -90,12 +95,19 @@ class _Walk:
         return found
 
     def _make_room(self, node: int) -> bool:
-        """End transfers, the oldest first, until `node` fits the budget; False where it was put on the way."""
+        """End transfers, the oldest first, until `node` fits the budget; False where it was put on the way.
+
+        Two transfers may each need something that only the other's end has room for: neither is begun anew.
+        """
+        if len(self._ending) == _DEEPEST:
+            return not self._placed[node]
         for done in list(self._in_flight):
             if self._fits(node):
                 break
-            if done in self._in_flight and node not in self._ancestors(done):
+            if done in self._in_flight and done not in self._ending and node not in self._ancestors(done):
+                self._ending.add(done)
                 self._need(done)
+                self._ending.remove(done)
         return not self._placed[node]
 
     def _fits(self, node: int) -> bool:

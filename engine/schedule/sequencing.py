@@ -10,8 +10,11 @@ import random
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from engine.schedule.forwards import rather_waits
+from engine.schedule.forward_state import ForwardState
 from engine.schedule.instance import DONE, START, TOTAL, Instance
+
+Key = tuple[int, float, int]
+"""What runs first: (turn of the nearest start that needs it, longest path to the end, negated, node)."""
 
 
 class Sequencing:
@@ -60,12 +63,7 @@ class Sequencing:
         `strict` lets no start overtake; `shuffled` weighs at random what is urgent and how long paths are; `patient`
         rather waits for a place in flight than begins something that would keep the next start much longer.
         """
-        instance = self._instance
-        n = len(instance)
-        duration = instance.duration
-        role, kind, partner, limit, held = (
-            instance.role, instance.kind, instance.partner, instance.limit, instance.held,
-        )  # fmt: skip
+        n = len(self._instance)
         turn = {node: k for k, node in enumerate(sequence)}
         urgency = [min([turn[s] for s in self._before[node]], default=n) for node in range(n)]
         tail: list[float] = list(self._tail)
@@ -73,64 +71,79 @@ class Sequencing:
             draw = self._random.random
             tail = [t * (0.3 + 0.7 * draw()) for t in tail]
             urgency = [n if draw() < 0.5 else u for u in urgency]
-        keys = [(urgency[node], -tail[node], node) for node in range(n)]
-        for node in instance.parameters:
+        keys: list[Key] = [(urgency[node], -tail[node], node) for node in range(n)]
+        for node in self._instance.parameters:
             keys[node] = (-2, 0, node)
-        left = [len(p) for p in instance.predecessors]
-        flying = [0] * (TOTAL + 1)
-        starts: list[tuple[int, int]] = []
-        plain: list[tuple[int, float, int]] = []
-        under_way: list[tuple[int, int]] = []
-        arrival = [0] * n
-        order: list[int] = []
-        now = waiting = 0
+        return _Decoding(self._instance, turn, keys, strict=strict, patient=patient).run()
 
-        def push(node: int) -> None:
-            if role[node] == START:
-                heappush(starts, (turn[node], node))
-            elif role[node] == DONE:
-                heappush(under_way, (arrival[node], node))
-            else:
-                heappush(plain, keys[node])
 
-        for node in range(n):
-            if not left[node]:
-                push(node)
-        while len(order) < n:
-            while under_way and under_way[0][0] <= now:
-                heappush(plain, (-1, 0, heappop(under_way)[1]))
-            node, blocked = -1, False
-            if len(order) >= len(instance.parameters) and starts and (not strict or starts[0][0] == waiting):
-                first = starts[0][1]
-                if flying[TOTAL] < limit[TOTAL] and flying[kind[first]] < limit[kind[first]]:
-                    node = first
-                    heappop(starts)
-                else:
-                    blocked = True
-            if node < 0 and plain and not (patient and blocked and rather_waits(duration[plain[0][2]], under_way, now)):
-                node = heappop(plain)[2]
-                own = held.get(node)
-                if own is not None and any(f + h > m for f, h, m in zip(flying, own, limit, strict=True)):
-                    return None
-            if node < 0 and under_way:
-                now, node = heappop(under_way)
+class _Decoding:
+    """One sequence on its way to an order."""
+
+    def __init__(
+        self, instance: Instance, turn: dict[int, int], keys: list[Key], *, strict: bool, patient: bool
+    ) -> None:
+        self._instance = instance
+        self._state = ForwardState(instance)
+        self._turn = turn
+        self._keys = keys
+        self._strict, self._patient = strict, patient
+        self._starts: list[tuple[int, int]] = []
+        """(turn, node)."""
+        self._plain: list[Key] = []
+        """What has not to wait: dones whose transfer has arrived are among them, before all else."""
+        self._under_way: list[tuple[int, int]] = []
+        """(arrival, node) of the other dones."""
+        self._started = 0
+
+    def run(self) -> list[int] | None:
+        state, n = self._state, len(self._instance)
+        for node in state.free():
+            self._push(node)
+        while len(state.order) < n:
+            node = self._next()
             if node < 0:
                 return None
-            order.append(node)
-            if role[node] == START:
-                waiting += 1
-                flying[kind[node]] += 1
-                flying[TOTAL] += 1
-                arrival[partner[node]] = now + instance.duration[node] + instance.latency[partner[node]]
-            elif role[node] == DONE:
-                flying[kind[node]] -= 1
-                flying[TOTAL] -= 1
-            now += instance.duration[node]
-            for s in instance.successors[node]:
-                left[s] -= 1
-                if not left[s]:
-                    push(s)
-        return order
+            for freed in state.place(node):
+                self._push(freed)
+        return state.order
+
+    def _push(self, node: int) -> None:
+        role = self._instance.role[node]
+        if role == START:
+            heappush(self._starts, (self._turn[node], node))
+        elif role == DONE:
+            heappush(self._under_way, (self._state.arrival[node], node))
+        else:
+            heappush(self._plain, self._keys[node])
+
+    def _next(self) -> int:
+        """What runs next; -1 where the budget stops it. The clock jumps where that has to be waited for."""
+        instance, state, plain, under_way = self._instance, self._state, self._plain, self._under_way
+        while under_way and under_way[0][0] <= state.now:
+            heappush(plain, (-1, 0, heappop(under_way)[1]))
+        blocked = False
+        if self._may_start():
+            first = self._starts[0][1]
+            kind, limit = instance.kind[first], instance.limit
+            if state.flying[TOTAL] < limit[TOTAL] and state.flying[kind] < limit[kind]:
+                heappop(self._starts)
+                self._started += 1
+                return first
+            blocked = self._patient
+        if plain and not (blocked and state.rather_waits(instance.duration[plain[0][2]], under_way)):
+            node = heappop(plain)[2]
+            return node if node not in instance.held or state.fits(node) else -1
+        if not under_way:
+            return -1
+        state.now, node = heappop(under_way)
+        return node
+
+    def _may_start(self) -> bool:
+        """Whether the nearest start there is comes next in the sequence, or may overtake."""
+        if not self._starts or len(self._state.order) < len(self._instance.parameters):
+            return False
+        return not self._strict or self._starts[0][0] == self._started
 
 
 def _tails(instance: Instance) -> list[int]:

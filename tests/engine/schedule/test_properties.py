@@ -123,6 +123,14 @@ def test_a_schedule_is_valid_or_refused(text: str, seed: int, count: int, budget
         assert int(decisions.waited_for.max(initial=-1)) < len(problem.graph)
 
 
+def test_transfers_that_wait_for_each_others_end_do_not_stop_the_walk() -> None:
+    # Found at random: what the end of either of two transfers needs has room only after the end of the other.
+    problem = sketch_of(188, 60).problem(Budget(2), memory_cap=55)
+    order = attempt(problem, "top-down")
+    assert isinstance(order, Order)
+    assert broken_rule(problem, order.nodes) is None
+
+
 def all_orders(problem: Problem) -> list[list[int]]:
     """Every topological order, parameters first."""
     instance = Instance.of(problem)
