@@ -17,7 +17,7 @@ from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.execute.targets import CUDA, TPU, Target, installed
 from engine.export.bundle import check_bundled
-from engine.export.captured import read_capture
+from engine.export.captured import check_dumped, read_capture
 from engine.export.contents import FORMATS
 from engine.export.tuned import Bundled
 from engine.ir.module import Module
@@ -337,6 +337,8 @@ def known_of(module: Module) -> Known:
     try:
         check_bundled(module)
         capture = read_capture(module.source.path) if module.source is not None else None
+        if capture is None:
+            check_dumped(module)
     except LapstrakeError as error:
         return Known(str(error), able=False)
     if capture is None:

@@ -14,7 +14,7 @@ from app.evaluations import Evaluations, shared_by
 from app.jobs import Jobs
 from engine.ir.module import Module
 from engine.session import edits
-from engine.session.plan import BEST_PASSES, plain_plan
+from engine.session.plan import best_passes, plain_plan
 from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
@@ -87,7 +87,7 @@ def _is_slow(session: Session, entry: Entry, module: Module) -> bool:
     """Whether an entry shows a plan that nobody chose, slower than the module as loaded."""
     if entry.variant is None or entry.stale or entry.recording is not None or not entry.name:
         return False
-    if entry.plan.passes != BEST_PASSES or entry.plan.scheduler == "memory":
+    if entry.plan.passes != best_passes(module) or entry.plan.scheduler == "memory":
         return False
     like = entry.asking(plain_plan(module))
     base = next((e.variant for e in session.entries if e.asked == like and e.recording is None), None)

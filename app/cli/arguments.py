@@ -176,7 +176,14 @@ def _parser() -> argparse.ArgumentParser:
         help="keep the instructions that the captured job's compiler made, and only put them in a better order",
     )
     add.add_argument(
-        "--require-gain", action="store_true", help="exit 1 unless a plan is faster than the module as loaded"
+        "--bundle-anyway",
+        action="store_true",
+        help="bundle the best of a search also where it is not faster; a plan that is named always is bundled",
+    )
+    add.add_argument(
+        "--require-gain",
+        action="store_true",
+        help="exit 1 unless a plan is faster than what its compiler makes of the module by itself",
     )
 
     add = commands.add_parser("export", help="write the transformed module or its schedule", epilog=_EPILOG)

@@ -12,9 +12,9 @@ from engine.session.explaining import explain
 
 def run(arguments: Namespace) -> int:
     """Print the explanation, one paragraph a reason."""
-    plan = loading.plan_or_best(arguments)
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.2))
+        plan = loading.plan_or_best(arguments, module)
         variant = loading.evaluator(module, arguments).evaluate(plan, control=control.part(0.2, 1.0))
     for text in variant.notes:
         note(arguments, f"note: {text}")

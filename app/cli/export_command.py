@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _content(evaluator: Evaluator, arguments: Namespace, control: Control) -> tuple[bytes, tuple[str, ...]]:
-    plan = loading.plan_or_best(arguments)
+    plan = loading.plan_or_best(arguments, evaluator.module)
     if arguments.to in ("hlo", "pb", "stablehlo") and arguments.scheduler is None:
         result = evaluator.transform(plan, control.part(0.0, 0.8))
         return export_bytes(result.module, arguments.to, control=control.part(0.8, 1.0)), result.notes

@@ -13,7 +13,7 @@ from engine.hlo.reading import read
 from engine.ir.module import Module
 from engine.quantities import parse_bytes
 from engine.session.evaluation import Evaluator
-from engine.session.plan import BEST_PASSES, MachineSpec, Plan
+from engine.session.plan import MachineSpec, Plan, best_passes
 
 
 def load(path: str, control: Control) -> Module:
@@ -42,14 +42,14 @@ def memory_cap(arguments: Namespace) -> int | None:
     return None if arguments.memory_cap is None else parse_bytes(arguments.memory_cap)
 
 
-def plan(arguments: Namespace) -> Plan | None:
-    """The plan that was named; None when neither passes nor a scheduler were."""
+def plan(arguments: Namespace, module: Module) -> Plan | None:
+    """The plan that was named, of `module`; None when neither passes nor a scheduler were."""
     if arguments.passes is None and arguments.scheduler is None:
         return None
-    passes = BEST_PASSES if arguments.passes is None else arguments.passes
+    passes = best_passes(module) if arguments.passes is None else arguments.passes
     return Plan(passes, arguments.scheduler or "bottom-up", budget(arguments), memory_cap(arguments))
 
 
-def plan_or_best(arguments: Namespace) -> Plan:
+def plan_or_best(arguments: Namespace, module: Module) -> Plan:
     """The plan that was named, else the best passes under bottom-up."""
-    return plan(arguments) or Plan(BEST_PASSES, "bottom-up", budget(arguments), memory_cap(arguments))
+    return plan(arguments, module) or Plan(best_passes(module), "bottom-up", budget(arguments), memory_cap(arguments))

@@ -66,7 +66,7 @@ def run(arguments: Namespace) -> int:
 def evaluate_all(evaluator: Evaluator, arguments: Namespace, control: Control) -> list[Variant]:
     """Variant 0 and those that the arguments ask for."""
     budget, memory_cap = loading.budget(arguments), loading.memory_cap(arguments)
-    given = loading.plan(arguments)
+    given = loading.plan(arguments, evaluator.module)
     if given is None:
         return default_variants(evaluator, budget, memory_cap, control)
     plain = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.5))

@@ -95,7 +95,7 @@ def _check_devices(module: Module, arguments: Namespace) -> None:
 def _variants(evaluator: Evaluator, arguments: Namespace, control: Control) -> list[Variant]:
     """The module as loaded, then the plan, unless that is the same."""
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.4))
-    plan = loading.plan_or_best(arguments)
+    plan = loading.plan_or_best(arguments, evaluator.module)
     if plan == base.plan:
         return [base]
     return [base, evaluator.evaluate(plan, "", control.part(0.4, 1.0))]

@@ -43,9 +43,9 @@ def run(arguments: Namespace) -> int:
 
 def _rows(over: Range | None, arguments: Namespace, control: Control) -> Sequence[Row]:
     spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
-    plan = loading.plan_or_best(arguments)
     share = 0.3 / len(arguments.files)
     modules = [loading.load(path, control.part(k * share, (k + 1) * share)) for k, path in enumerate(arguments.files)]
+    plan = loading.plan_or_best(arguments, modules[0])
     if over is None:
         return sweep_partitions(modules, spec, plan, control.part(0.3, 1.0))
     return sweep(modules[0], spec, plan, over, loading.imports(arguments.costs), control.part(0.3, 1.0))

@@ -16,10 +16,10 @@ from engine.passes.pipeline import Pipeline
 
 def run(arguments: Namespace) -> int:
     """Print the comparison; 1 when the numbers differ by more than the tolerance."""
-    plan = loading.plan_or_best(arguments)
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.1))
         check_runnable(module, module, arguments.platform)  # before the plan is made in vain
+        plan = loading.plan_or_best(arguments, module)
         machine = loading.evaluator(module, arguments).machine
         result = Pipeline.parse(plan.passes).run(module, Context(machine, control.part(0.1, 0.3)))
         found = verify(

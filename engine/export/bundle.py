@@ -23,14 +23,14 @@ from engine.control import QUIET, Control
 from engine.errors import UnsupportedError, UsageError
 from engine.execute.legalize import list_groups
 from engine.execute.verifying import Verification
-from engine.export.captured import Capture, dumped
+from engine.export.captured import Capture, check_dumped, dumped
 from engine.export.costs_text import costs_text
 from engine.export.hlo import export_bytes
 from engine.export.perfetto import trace_bytes
 from engine.export.report_html import report_html
 from engine.export.routes import readme, undoing
 from engine.export.schedule_text import schedule_text
-from engine.export.tagging import fusions, grouped, names, orders, tagged
+from engine.export.tagging import fusions, grouped, is_tagged, names, orders, tagged
 from engine.export.writing import write_atomically
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
@@ -73,6 +73,11 @@ def check_bundled(module: Module) -> None:
             f"{module.name}: some constants were elided when it was printed, as constant({{...}}), so a job "
             "would compute with other numbers: print it with print_large_constants (XLA's --xla_dump_large_constants)"
         )
+    if is_tagged(module):
+        raise UnsupportedError(
+            f"{module.name}: its instructions carry a plan's tags (lapstrake=…), as those of a bundle's tuned module "
+            "do, and no job compiles it: tune what the bundle was made from"
+        )
 
 
 def bundle_files(
@@ -87,10 +92,12 @@ def bundle_files(
     """Every file of the bundle for the best plan found. `unverified` says why there is no `verification`; without a
     `capture` the module is taken for a bare dump.
 
-    Raises what `check_bundled` does, and UsageError for passes that cannot reach the job.
+    Raises what `check_bundled` and `check_dumped` do, and UsageError for passes that cannot reach the job.
     """
     check_bundled(evaluator.module)
     best, base = found.best, found.base
+    if capture is None:
+        check_dumped(evaluator.module)
     known = capture or dumped(evaluator.module)
     order_only = known.scheduled is not None
     if order_only and best.plan.passes:

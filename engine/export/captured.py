@@ -11,9 +11,10 @@ from typing import Any
 
 from engine import worker
 from engine.control import Control
-from engine.errors import InputError, UnsupportedError
+from engine.errors import InputError, UnsupportedError, UsageError
 from engine.export.payload.lapstrake_capture import known_by
 from engine.hlo import xla
+from engine.hlo.partitions import awaits_partitioning
 from engine.ir.module import Module
 
 _DEADLINE = 300.0
@@ -38,6 +39,33 @@ def dumped(module: Module) -> Capture:
     return Capture({"kind": "scheduled" if module.is_scheduled else "partitioned", **known}, None, {})
 
 
+BUNDLED = ("tuned.hlo", "tuned.hlo.pb", "tuned.mlirbc", "grouped.mlirbc", "original.hlo.pb")
+"""Modules of a bundle."""
+
+
+def check_source(path: str) -> None:
+    """Raises UsageError for a bundle, or a module of one: a job is not recognised by what a bundle holds."""
+    file = Path(path)
+    inside = file.name in BUNDLED and os.path.isfile(file.parent / "manifest.json")
+    if path != "-" and (inside or os.path.isfile(file / "manifest.json")):
+        raise UsageError(
+            f"{path}: a captured folder or a dump was expected, but this is of a bundle, by which no job is "
+            "recognised: tune what it was made from again (its manifest.json names the module and the plan). All "
+            "commands but tune read bundles"
+        )
+
+
+def check_dumped(module: Module) -> None:
+    """Raises UnsupportedError for a module without a capture that a job cannot be compared with yet."""
+    if awaits_partitioning(module.proto):
+        raise UnsupportedError(
+            f"{module.name} is not partitioned yet: it is the program of all devices together, with its shardings, "
+            "and a plan is for what one device runs. Dump it after partitioning "
+            "(XLA_FLAGS=--xla_dump_hlo_pass_re=spmd-partitioning --xla_dump_large_constants with --xla_dump_to), or "
+            "capture the script (lapstrake capture)"
+        )
+
+
 def known_in_worker(module: Module, *, control: Control) -> dict[str, str]:
     control.step(0.0, f"printing {module.name}")
     return known_by(xla.print_proto(module.proto.SerializeToString(), metadata=False))
@@ -55,9 +83,16 @@ def captured_file(path: str, *, scheduled: bool = False) -> str:
     return str(file)
 
 
+def _missing(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it has no '{error.args[0]}'"
+    return "it is no JSON" if isinstance(error, ValueError) else "it is no JSON object"
+
+
 def read_capture(path: str) -> Capture | None:
-    """The ``capture.json`` beside a captured module; None where there is none. Raises InputError for a damaged one, and
-    UnsupportedError for a program that no plan can run."""
+    """The ``capture.json`` beside a captured module; None where there is none. Raises InputError for a damaged one,
+    UnsupportedError for a program that no plan can run, and what `check_source` does."""
+    check_source(path)
     file = Path(path).parent / "capture.json"
     if path == "-" or not file.is_file():
         return None
@@ -66,9 +101,11 @@ def read_capture(path: str) -> Capture | None:
         as_scheduled = content["scheduled"] if Path(path).name == "scheduled.hlo" else None
         capture = Capture(content["fingerprint"], content["signature"], content["versions"], as_scheduled)
         obstacle = content["obstacle"]
-    except (OSError, ValueError, KeyError) as error:
+    except OSError as error:
+        raise InputError(f"{file}: what lapstrake capture wrote was expected, but {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{file}: what lapstrake_capture writes was expected, but it cannot be read ({error})"
+            f"{file}: what lapstrake capture wrote was expected, but {_missing(error)}: capture the script again"
         ) from None
     if obstacle:
         raise UnsupportedError(f"{path}: no plan of {content['name']} can run in its job: {obstacle}")

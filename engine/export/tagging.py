@@ -29,6 +29,11 @@ def tagged(module: Module) -> Module:
     return replace(module, proto=proto)
 
 
+def is_tagged(module: Module) -> bool:
+    """Whether any instruction carries such a tag."""
+    return any(_TAG.search(i.metadata.op_name) for c in module.proto.computations for i in c.instructions)
+
+
 def orders(program: Program, schedule: Schedule) -> Mapping[str, list[str]]:
     """Computation name → tags in the order of `schedule`; a start and a done carry ``/start`` and ``/done``.
 

@@ -64,5 +64,20 @@ def is_partitioned(proto: HloModuleProto) -> bool:
     return not split
 
 
+_ANNOTATIONS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.")
+"""What the targets of custom calls begin with that stand for shardings until the partitioner has run."""
+
+
+def awaits_partitioning(proto: HloModuleProto) -> bool:
+    """Whether the module is still the program of all devices together: annotated, or with parts of it written for one
+    device (`shard_map`) and their borders marked."""
+    marked = any(
+        i.opcode == "custom-call" and i.custom_call_target.startswith(_ANNOTATIONS)
+        for computation in proto.computations
+        for i in computation.instructions
+    )
+    return marked or not is_partitioned(proto)
+
+
 def _is_split(sharding: OpSharding) -> bool:
     return len(sharding.tile_assignment_dimensions) > 0 or any(_is_split(s) for s in sharding.tuple_shardings)

@@ -23,7 +23,16 @@ from engine.schedule.problem import Schedule, Scheduler
 from engine.schedule.programs import schedule_program
 from engine.schedule.proof import proven_bound
 from engine.schedule.registry import parse_scheduler
-from engine.session.plan import BEST_PASSES, DEFAULT_SCHEDULERS, MachineSpec, Plan, plain_plan, whole_plan
+from engine.session.plan import (
+    DEFAULT_SCHEDULERS,
+    WHOLE,
+    MachineSpec,
+    Plan,
+    best_passes,
+    plain_plan,
+    waits_as_compiled,
+    whole_plan,
+)
 from engine.session.variant import Variant
 from engine.simulate.simulator import makespan_of, simulate
 
@@ -131,7 +140,7 @@ def default_plans(
     module: Module, plan: Plan | None, budget: Budget | None = None, memory_cap: int | None = None
 ) -> Iterable[tuple[str, Plan]]:
     """Names and plans of a report: the module as loaded, then `plan`, or the best passes under each scheduler and what
-    a compiler gets without decomposition.
+    a compiler gets without decomposition, where the module as loaded is not that already.
 
     A name is empty where the plan speaks for itself.
     """
@@ -140,9 +149,11 @@ def default_plans(
         yield "", plan
         return
     for scheduler in DEFAULT_SCHEDULERS:
-        yield f"decomposed, {scheduler}", Plan(BEST_PASSES, scheduler, budget, memory_cap)
-    if any(i.opcode in COLLECTIVES for c in module.proto.computations for i in c.instructions):
-        yield "whole, asynchronous", whole_plan(module, budget, memory_cap)
+        yield f"decomposed, {scheduler}", Plan(best_passes(module), scheduler, budget, memory_cap)
+    if not waits_as_compiled(module) and any(
+        i.opcode in COLLECTIVES for c in module.proto.computations for i in c.instructions
+    ):
+        yield WHOLE, whole_plan(module, budget, memory_cap)
 
 
 def _kept(schedule: Schedule) -> tuple[str, ...]:

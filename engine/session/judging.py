@@ -17,6 +17,7 @@ from engine.ir.module import Module
 from engine.quantities import microseconds
 from engine.session.choices import DIMENSIONS
 from engine.session.evaluation import Evaluator
+from engine.session.fairness import fair_base
 from engine.session.plan import Plan, plain_plan
 from engine.session.production import OURS, Production
 from engine.session.production_tuning import tune_production
@@ -152,7 +153,7 @@ def tune_by_compiler(
     chosen = judgement.best.plan
     best = fastest(base, (), memory_cap, len(tried)) if chosen is None else evaluator.evaluate(chosen)
     trials = () if chosen is None else (Trial(chosen, best.metrics),)
-    return Tuning(base, best, trials, searched.finished), judgement
+    return Tuning(base, best, trials, searched.finished, fair=fair_base(evaluator, base)), judgement
 
 
 def _ruling(trial: Trial, clock: float) -> Ruling:

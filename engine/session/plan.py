@@ -6,10 +6,14 @@ from dataclasses import dataclass, replace
 
 from engine.chips.budget import Budget
 from engine.ir.module import Module
+from engine.ir.opcodes import COLLECTIVES
 from engine.session.given import GivenFile
 
 BEST_PASSES = "decompose,async-permute{kinds=supported},fuse"
-"""The pipeline tried when the user names none: every choice in it is made by predicted gain."""
+"""The pipeline tried when the user names none: every choice in it is made by predicted gain. See `best_passes`."""
+
+BEST_PASSES_FUSED = "decompose,async-permute{kinds=supported}"
+"""The same for a module that was loaded after fusion, whose fusions are its compiler's choice."""
 
 PLAIN_PASSES = "fuse{policy=default}"
 """What is done to a module that was loaded before fusion, to compare others with: as a compiler would run it, so that
@@ -17,6 +21,9 @@ fusion's gain is not taken for overlap's."""
 
 WHOLE_PASSES = "async-permute{kinds=supported}"
 """What compilers do about waiting without decomposition: what a decomposed plan has to beat."""
+
+WHOLE = "whole, asynchronous"
+"""What the variant of `whole_plan` is called."""
 
 DEFAULT_SCHEDULERS = ("memory", "bottom-up", "top-down")
 """Shown when the user names no scheduler."""
@@ -48,6 +55,11 @@ class Plan:
     """Bytes; None is no cap."""
 
 
+def plan_text(plan: Plan) -> str:
+    """Passes and scheduler: ``decompose,async-permute | bottom-up``; without passes ``no passes | memory``."""
+    return f"{plan.passes or 'no passes'} | {plan.scheduler}"
+
+
 AS_LOADED = Plan(passes="", scheduler="as-loaded")
 """The module and its order untouched."""
 
@@ -56,6 +68,21 @@ def plain_plan(module: Module) -> Plan:
     """The plan of variant 0: the module as loaded, fused where it was loaded before fusion and carries no order: to
     fuse would lose that order, and with it what overlaps."""
     return AS_LOADED if _is_fused(module) or module.is_scheduled else replace(AS_LOADED, passes=PLAIN_PASSES)
+
+
+def best_passes(module: Module) -> str:
+    """The pipeline tried for `module` when the user names none."""
+    return BEST_PASSES_FUSED if _is_fused(module) else BEST_PASSES
+
+
+def waits_as_compiled(module: Module) -> bool:
+    """Whether a compiler has scheduled the module and made collectives asynchronous: as loaded, it is what a compiler
+    gets without our decomposition, and `whole_plan` would only undo its order."""
+    return module.is_scheduled and any(
+        i.opcode.endswith("-start") and i.opcode.removesuffix("-start") in COLLECTIVES
+        for c in module.proto.computations
+        for i in c.instructions
+    )
 
 
 def whole_plan(module: Module, budget: Budget | None = None, memory_cap: int | None = None) -> Plan:

@@ -17,7 +17,7 @@ from engine.passes.rows import Row, rows_of
 from engine.quantities import time_text
 from engine.session import edits
 from engine.session.evaluation import Evaluator, default_plans
-from engine.session.plan import BEST_PASSES, Plan, whole_plan
+from engine.session.plan import Plan, best_passes, whole_plan
 from engine.session.variant import Variant
 
 EFFORT = 2_500
@@ -36,7 +36,7 @@ def default_variants(
     for number, (name, plan) in enumerate(plans):
         part = control.part(number / len(plans), (number + 1) / len(plans))
         found = evaluator.evaluate(plan, name, part.part(0.0, 0.5))
-        if plan.passes == BEST_PASSES and plan.scheduler != "memory":
+        if plan.passes == best_passes(evaluator.module) and plan.scheduler != "memory":
             found = pruned(evaluator, made[0], found, part.part(0.5, 1.0))
         made.append(found)
     return made
@@ -48,7 +48,8 @@ def pruned(
     """`given`, or a faster variant of its plan with rows of sites left whole.
 
     Where all of them are slower than `base`, the module as loaded, nothing is decomposed, and if that does not help
-    either nothing is changed but the order. Raises what `Evaluator.evaluate` raises.
+    either nothing is changed but the order; at last with as much in flight as the order that the module carries has.
+    Raises what `Evaluator.evaluate` raises.
     """
     limit = base.metrics.makespan
     size = sum(len(graph) for graph in given.program.graphs.values())
@@ -59,13 +60,22 @@ def pruned(
             break
         search.offer(attempt)
     best, plan = search.best, given.plan
-    for said, other in (("whole", whole_plan(evaluator.module)), ("as loaded", base.plan)):
+    for said, passes, budget in _retreats(base, plan, whole_plan(evaluator.module).passes):
         if best.metrics.makespan <= limit:
             break
         name = f"{said}, {plan.scheduler}"
-        found = evaluator.evaluate(replace(plan, passes=other.passes), name, control.part(0.9, 1.0))
+        found = evaluator.evaluate(replace(plan, passes=passes, budget=budget), name, control.part(0.9, 1.0))
         best = min(best, found, key=lambda variant: variant.metrics.makespan)
     return best
+
+
+def _retreats(base: Variant, plan: Plan, whole: str) -> Iterator[tuple[str, str, Budget | None]]:
+    """Names, passes and budgets of what decomposes nothing."""
+    yield "whole", whole, plan.budget
+    yield "as loaded", base.plan.passes, plan.budget
+    # A compiler's order may have more in flight than a chip's default budget, which nobody chose, lets ours have.
+    if plan.budget is None and base.program.module.is_scheduled:
+        yield "as loaded", base.plan.passes, Budget(base.metrics.max_in_flight)
 
 
 @dataclass(frozen=True)

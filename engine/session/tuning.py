@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from engine import options
+from engine.chips.budget import Budget
 from engine.control import QUIET, Cancelled, Control
 from engine.errors import UnsupportedError, UsageError
 from engine.passes.candidate import Candidate
@@ -19,7 +20,8 @@ from engine.quantities import bytes_text
 from engine.schedule.errors import Infeasible
 from engine.session.choices import AXES, DIMENSIONS, SITES, Choices
 from engine.session.evaluation import Evaluator
-from engine.session.plan import AS_LOADED, DEFAULT_SCHEDULERS, Plan, plain_plan, whole_plan
+from engine.session.fairness import fair_base, is_faster
+from engine.session.plan import AS_LOADED, DEFAULT_SCHEDULERS, Plan, best_passes, plain_plan, whole_plan
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 
@@ -57,6 +59,19 @@ class Tuning:
     """False where a time limit or a cancel ended the search; `best` is then the best so far."""
     dimensions: tuple[str, ...] = ()
     """What was searched, in `DIMENSIONS`' order."""
+    fair: Variant | None = None
+    """What a compiler makes of the module by itself, where that is faster than `base`: the module whole, its
+    collectives asynchronous."""
+
+    @property
+    def against(self) -> Variant:
+        """What the best has to beat: the faster of the module as loaded, and of what a compiler makes of it."""
+        return self.fair or self.base
+
+    @property
+    def gains(self) -> bool:
+        """Whether the best is faster than that, by more than rounding."""
+        return is_faster(self.best, self.against)
 
 
 def without_decomposition(trials: Iterable[Trial]) -> Trial | None:
@@ -82,15 +97,17 @@ def tune(
     nothing was evaluated yet, and Infeasible where neither a plan nor the module as loaded fits `memory_cap`.
     """
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.05))
+    start = start or Choices.of(Plan(best_passes(evaluator.module)))
     search = _Search(evaluator, memory_cap, base, control.part(0.05, 1.0))
     finished = True
     try:
-        _descend(search, start or Choices(), dimensions, rounds)
+        _descend(search, start, dimensions, rounds)
     except Cancelled:
         finished = False
     searched = tuple(name for name in DIMENSIONS if name in dimensions)
     best = fastest(base, search.found, memory_cap, len(search.trials))
-    return Tuning(base, best, tuple(search.trials.values()), finished, searched)
+    fair = fair_base(evaluator, base, start.budget, memory_cap)
+    return Tuning(base, best, tuple(search.trials.values()), finished, searched, fair)
 
 
 def fastest(base: Variant, found: Iterable[Variant], memory_cap: int | None, tried: int) -> Variant:
@@ -112,7 +129,12 @@ def _fits(variant: Variant, memory_cap: int | None) -> bool:
 
 
 def tune_order(
-    evaluator: Evaluator, scheduler: str | None = None, memory_cap: int | None = None, control: Control = QUIET
+    evaluator: Evaluator,
+    scheduler: str | None = None,
+    memory_cap: int | None = None,
+    control: Control = QUIET,
+    *,
+    budget: Budget | None = None,
 ) -> Tuning:
     """The best order of the module's own instructions, by `scheduler` or by the best of all; nothing else is changed.
 
@@ -122,7 +144,7 @@ def tune_order(
     found = []
     trials = []
     for name in (scheduler,) if scheduler else DEFAULT_SCHEDULERS:
-        plan = Plan("", name, None, memory_cap)
+        plan = Plan("", name, budget, memory_cap)
         try:
             variant = evaluator.evaluate(plan, control=control)
         except Infeasible as reason:

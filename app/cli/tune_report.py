@@ -1,0 +1,96 @@
+"""What `lapstrake tune` says: what was tried, what won, over what, by whose costs, and what became of the bundle."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from app.cli import tables
+from app.cli.console import note
+from engine.export.captured import Capture
+from engine.export.tuned import Bundled
+from engine.ir.module import Module
+from engine.quantities import gain_text, time_text
+from engine.session.judging import Judgement
+from engine.session.plan import plan_text
+from engine.session.tuning import Tuning, without_decomposition
+from engine.session.variant import costs_in_words
+
+
+def show(arguments: Namespace, found: Tuning, judgement: Judgement | None) -> None:
+    """Notes, what was tried, the variants, and what a compiler says of them."""
+    for text in found.best.notes:
+        note(arguments, f"note: {text}")
+    by_cycles = [] if judgement is None else [r for r in judgement.rulings if r.plan is not None]
+    alike = found.trials if len(found.trials) >= len(by_cycles) else by_cycles
+    possible = [t for t in alike if t.makespan]
+    stopped = "" if found.finished else ", stopped at the time limit"
+    searched = f" over {', '.join(found.dimensions)}" if found.dimensions else ""
+    plans = "1 plan" if len(alike) == 1 else f"{len(alike)} plans"
+    print(f"{plans} tried{searched}, {len(alike) - len(possible)} not possible{stopped}")
+    tables.show_trials(found)
+    tables.show_variants(list(dict.fromkeys((found.base, found.against, found.best))))
+    if judgement is not None:
+        tables.show_rulings(judgement)
+
+
+def show_nothing_faster(found: Tuning, judgement: Judgement | None) -> None:
+    """Why no bundle is written."""
+    print(_nothing_faster(found, judgement))
+    print("no bundle was written: name a plan with --passes, or take --bundle-anyway, for one of what was found")
+
+
+def show_best(found: Tuning, judgement: Judgement | None, *, faster: bool) -> None:
+    """The plan that is bundled, and what it gains over what its compiler does by itself; `faster` whether it does."""
+    best, against = found.best, found.against
+    if not faster:
+        print(_nothing_faster(found, judgement))
+    print(f"{'best' if faster else 'bundled all the same'}: {plan_text(best.plan)} | {best.schedule.budget}")
+    before, after, loaded = (v.metrics.makespan for v in (against, best, found.base))
+    whose = costs_in_words([found.base, against, best])
+    also = "" if against is found.base else f"; as loaded {time_text(loaded)} ({gain_text(loaded, after)})"
+    print(f"{against.name} {time_text(before)} → {time_text(after)} ({gain_text(before, after)}){also}, by {whose}")
+    if judgement is not None and judgement.base.cycles and judgement.best.cycles:
+        fewer = gain_text(judgement.base.cycles, judgement.best.cycles)
+        print(
+            f"{judgement.base.name} {judgement.base.cycles:,} → {judgement.best.cycles:,} cycles ({fewer}), predicted "
+            f"by the compiler for {judgement.target}"
+        )
+    whole = without_decomposition(found.trials)
+    if whole is None or whole.makespan is None or best.plan.passes == whole.plan.passes:
+        return
+    if after < whole.makespan < before:
+        print(
+            f"the best that decomposes nothing takes {time_text(whole.makespan)} "
+            f"({gain_text(before, whole.makespan)}): {plan_text(whole.plan)}"
+        )
+
+
+def show_bundle(made: Bundled, module: Module, capture: Capture | None) -> None:
+    """Whether the plan was verified, what its compiler may undo, where the bundle is and how its job is recognised."""
+    print(made.verdict)
+    for text in made.warnings:
+        print(f"may be undone: {text}")
+    if not made.written:
+        print("No bundle was written: a plan that changes the numbers is no plan.")
+        return
+    print(f"bundle: {made.path}")
+    if capture is None and module.is_scheduled:
+        print(
+            "made from what a compiler had scheduled, which no job can be compared with: the job runs its own step. "
+            "Make it from a dump right after partitioning, or from what lapstrake capture wrote"
+        )
+    elif capture is None:
+        print("made from a bare dump: the job compiles its step once more at its start, to compare it")
+
+
+def _nothing_faster(found: Tuning, judgement: Judgement | None) -> str:
+    what = "what was found" if len(found.trials) != 1 else "the plan"
+    against, best = found.against, found.best
+    change = "no faster than"
+    if best.metrics.makespan > against.metrics.makespan and judgement is None:
+        change = f"{time_text(best.metrics.makespan - against.metrics.makespan)} slower than"
+    name = {"as loaded": "the module as loaded"}.get(against.name, f"the module {against.name}")
+    if judgement is not None:
+        own = judgement.base.name.replace("as loaded", "the module as loaded", 1)
+        return f"nothing found is faster than {own}, by the compiler for {judgement.target}"
+    return f"{what} is {change} {name} ({time_text(against.metrics.makespan)}), by {costs_in_words([best, against])}"

@@ -1,0 +1,55 @@
+"""What a plan has to beat: the module as a compiler runs it by itself, without decomposition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.chips.budget import Budget
+from engine.control import QUIET, Control
+from engine.ir.module import Module
+from engine.passes.pipeline import Pipeline
+from engine.schedule.errors import Infeasible
+from engine.session.evaluation import Evaluator, default_plans
+from engine.session.plan import WHOLE, Plan, plain_plan
+from engine.session.variant import Variant
+
+LEAST_GAIN = 0.0005
+"""Share of the time below which a prediction says nothing; it is shown as ±0 %."""
+
+
+def fair_base(
+    evaluator: Evaluator,
+    base: Variant,
+    budget: Budget | None = None,
+    memory_cap: int | None = None,
+    control: Control = QUIET,
+) -> Variant:
+    """The faster of `base`, the module as loaded, and the same with its collectives asynchronous, in an order of ours,
+    where the chip's compiler would make them so; `base` where that does not fit the cap."""
+    plans = dict(default_plans(evaluator.module, None, budget, memory_cap))
+    if WHOLE not in plans:
+        return base
+    try:
+        whole = evaluator.evaluate(plans[WHOLE], WHOLE, control)
+    except Infeasible:
+        return base
+    return min(base, whole, key=lambda variant: variant.metrics.makespan)
+
+
+def is_faster(variant: Variant, than: Variant) -> bool:
+    """By more than rounding."""
+    before, after = than.metrics.makespan, variant.metrics.makespan
+    return before - after > LEAST_GAIN * before
+
+
+def with_fusion(plan: Plan, module: Module) -> tuple[Plan, str]:
+    """`plan`, fused as variant 0 is where it has no fusion pass of its own, and a sentence that says so: a compiler
+    fuses what it is given, and what is not fused would be compared with what is."""
+    plain, named = plain_plan(module).passes, Pipeline.parse(plan.passes)
+    if not plain or any(step.name == "fuse" for step in named.passes):
+        return plan, ""
+    said = (
+        f"The plan has no fuse pass, but its compiler fuses: it is predicted with {plain} added, as the module as "
+        "loaded is (fuse{policy=none} leaves everything apart)."
+    )
+    return replace(plan, passes=",".join(filter(None, (plan.passes, plain)))), said
