@@ -16,6 +16,7 @@ from engine.export.writing import write_atomically
 from engine.ir.module import Module
 from engine.session.choices import Choices
 from engine.session.evaluation import Evaluator
+from engine.session.fairness import fair_base
 from engine.session.judging import Judgement, judge, judge_loaded, tune_by_compiler
 from engine.session.plan import MachineSpec, Plan, plain_plan
 from engine.session.production import Production
@@ -38,11 +39,13 @@ class Found:
     """How a search ended. Its trials were told of on the way."""
 
     best: Plan | None
-    """None where nothing was faster than the module as loaded."""
+    """None where nothing was faster than what the compiler makes of the module by itself."""
     finished: bool
     dimensions: tuple[str, ...]
     judgement: Judgement | None = None
     """Of the compiler by whose cycles was searched; the trials have its costs then, not the model's."""
+    against: tuple[str, int] | None = None
+    """What the best had to beat by the model, and its makespan in picoseconds; None where a compiler judged."""
 
 
 def write_variant(
@@ -80,8 +83,9 @@ def search(
     else:
         choices = Choices.of(start)
         found = tune(evaluator, memory_cap=memory_cap, start=choices, dimensions=dimensions, control=limited)
-    best = None if found.best is found.base else found.best.plan
-    return Found(best, found.finished, found.dimensions)
+    best = found.best.plan if found.gains else None
+    against = (found.against.name, found.against.metrics.makespan)
+    return Found(best, found.finished, found.dimensions, against=against)
 
 
 def search_compiler(
@@ -152,4 +156,5 @@ def write_bundle_of(
 def _tuning(evaluator: Evaluator, trials: tuple[Trial, ...], found: Found | None, plan: Plan | None = None) -> Tuning:
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded")
     best = base if plan is None else evaluator.evaluate(plan)
-    return Tuning(base, best, trials, found is None or found.finished, () if found is None else found.dimensions)
+    finished, dimensions = (True, ()) if found is None else (found.finished, found.dimensions)
+    return Tuning(base, best, trials, finished, dimensions, fair_base(evaluator, base))

@@ -228,10 +228,11 @@ class Exports(QObject):
             whose = self.progress.costs if judgement is None else f"the compiler for {judgement.target}"
             found = self._found
             stopped = "" if found is None or found.finished else " The time limit ended the search."
+            name = "as loaded" if found is None or found.against is None else found.against[0]
             self._end(
                 Outcome(
                     good=False,
-                    said=f"Nothing that was tried is faster than the module as loaded, by {whose}; no bundle was "
+                    said=f"Nothing that was tried is faster than the module {name}, by {whose}; no bundle was "
                     f"written.{stopped}",
                     way_out="Give it more time, a larger memory cap or more to search, or bundle a plan of the table.",
                 )
@@ -280,12 +281,19 @@ class Exports(QObject):
         base = self.progress.base
         said = "bundled."
         if trial is not None and trial.makespan is not None and base is not None:
-            change = gain_text(base, trial.makespan)
-            said = f"{time_text(base)} → {time_text(trial.makespan)} ({change}), predicted by {self.progress.costs}."
+            name, before = (self._found and self._found.against) or ("as loaded", base)
+            change = gain_text(before, trial.makespan)
+            also = "" if before == base else f"; as loaded {time_text(base)} ({gain_text(base, trial.makespan)})"
+            said = (
+                f"{name} {time_text(before)} → {time_text(trial.makespan)} ({change}){also}, predicted by "
+                f"{self.progress.costs}."
+            )
             whole = without_decomposition(self.progress.trials)
-            if whole is not None and whole.makespan is not None and whole.plan.passes != plan.passes:
+            other = whole is not None and whole.plan.passes != plan.passes
+            if whole is not None and whole.makespan is not None and other and whole.makespan < before:
                 said += (
-                    f" Without decomposition it takes {time_text(whole.makespan)} ({gain_text(base, whole.makespan)})."
+                    f" The best that decomposes nothing takes {time_text(whole.makespan)} "
+                    f"({gain_text(before, whole.makespan)})."
                 )
         if judgement is not None and judgement.base.cycles and judgement.best.cycles:
             cycles = gain_text(judgement.base.cycles, judgement.best.cycles)

@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         "--devices", type=_positive, metavar="N", help="devices to run on (the module says how many it needs)"
     )
     add.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
-    add.add_argument("--seed", type=int, default=0, metavar="S", help="of the random inputs")
+    add.add_argument("--seed", type=_whole, default=0, metavar="S", help="of the random inputs")
     add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones")
     add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
     add.add_argument("--json", action="store_true", help="machine-readable")
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu", help="lapstrake devices lists them")
     add.add_argument("--repeats", type=_positive, default=10, metavar="K", help="executions that are timed; 10")
     add.add_argument("--warmup", type=_count, default=2, metavar="K", help="executions before those; 2")
-    add.add_argument("--seed", type=int, default=0, metavar="S", help="of the random inputs")
+    add.add_argument("--seed", type=_whole, default=0, metavar="S", help="of the random inputs")
     add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones; zeros are refused")
     add.add_argument(
         "--profile", metavar="OUT",
@@ -151,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1 and what the compiler said")
     add.add_argument("-o", "--output", metavar="DIR", help="also write its optimised HLO and predicted schedules")
-    add.add_argument("--deadline", type=float, default=900.0, metavar="SECONDS", help="for one compilation; 900")
+    add.add_argument("--deadline", type=_seconds, default=900.0, metavar="SECONDS", help="for one compilation; 900")
     _conduct(add)
 
     add = commands.add_parser("tune", help="the best plan, verified, as a bundle for the job", epilog=_EPILOG)
@@ -168,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
         "--target", metavar="TARGET",
         help="let the compiler choose among the best plans: tpu:v4:2x2x2 (extra tpu), cuda:h100:1x1x8 (extra cuda)",
     )  # fmt: skip
-    add.add_argument("--seed", type=int, default=0, metavar="S", help="of the inputs that the plan is verified with")
+    add.add_argument("--seed", type=_whole, default=0, metavar="S", help="of the inputs that the plan is verified with")
     add.add_argument("--no-verify", action="store_true", help="do not run the plan on CPU devices first")
     add.add_argument(
         "--order-only",
@@ -218,7 +218,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add.add_argument("--function", metavar="NAME", help="only this one; default all, the largest is named last")
     add.add_argument("--go-on", action="store_true", help="run the script to its end")
-    add.add_argument("--time-limit", type=float, metavar="SECONDS", help="give up after so long")
+    add.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="give up after so long")
 
     for name, what in (
         ("chips", "chips that ship, with their figures"),
@@ -229,24 +229,32 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"a whole number from 1 was expected, but {text} came")
+def _whole(text: str, least: int | None = None) -> int:
+    wanted = "a whole number" + ("" if least is None else f" from {least}")
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{wanted} was expected, but '{text}' came") from None
+    if least is not None and number < least:
+        raise argparse.ArgumentTypeError(f"{wanted} was expected, but '{text}' came")
     return number
+
+
+def _positive(text: str) -> int:
+    return _whole(text, 1)
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"a whole number from 0 was expected, but {text} came")
-    return number
+    return _whole(text, 0)
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"a number of seconds above 0 was expected, but {text} came")
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0 was expected, but '{text}' came")
     return number
 
 

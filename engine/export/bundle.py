@@ -28,7 +28,7 @@ from engine.export.costs_text import costs_text
 from engine.export.hlo import export_bytes
 from engine.export.perfetto import trace_bytes
 from engine.export.report_html import report_html
-from engine.export.routes import readme, undoing
+from engine.export.routes import Kind, readme, undoing
 from engine.export.schedule_text import schedule_text
 from engine.export.tagging import fusions, grouped, is_tagged, names, orders, tagged
 from engine.export.writing import write_atomically
@@ -37,8 +37,9 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Module
 from engine.ir.shapes import TUPLE
 from engine.passes.pipeline import Pipeline
-from engine.quantities import microseconds
+from engine.quantities import gain_text, microseconds, time_text
 from engine.session.evaluation import Evaluator
+from engine.session.fairness import is_faster
 from engine.session.judging import Judgement
 from engine.session.plan import Plan
 from engine.session.production import LEFT_TO_THE_COMPILER
@@ -127,14 +128,15 @@ def bundle_files(
         "costs.pbtxt": costs_text(program).encode(),
         "trace.perfetto.json.gz": trace_bytes(shown.timeline, program.module, f"{made.name}: {best.name}"),
         "report.html": report_html(
-            evaluator.module, evaluator.machine, [base] if best is base else [base, best], found, judgement
+            evaluator.module, evaluator.machine, list(dict.fromkeys((base, found.against, best))), found, judgement
         ).encode(),
         "lapstrake_job.py": _payload("lapstrake_job.py"),
     }
     if known.signature is None:
         # The job captures itself, to be compared with the dump.
         content["lapstrake_capture.py"] = _payload("lapstrake_capture.py")
-    undone = undoing(program, shown.schedule, evaluator.machine)
+    # Where its compiler asks for the order it has done everything else.
+    undone = () if order_only else undoing(program, shown.schedule, evaluator.machine)
     if not order_only and not any(candidate.chosen for candidate in best.candidates):
         undone = (*undone, _WHOLE)
     manifest = _manifest(evaluator, found, shown, verification, unverified, known)
@@ -143,12 +145,43 @@ def bundle_files(
     manifest["warnings"] = list(undone)
     manifest["judged"] = None if judgement is None else judgement.as_json()
     content["README.md"] = readme(
-        made.name, evaluator.module.header.num_partitions, order_only, undone, dump=known.signature is None
+        made.name,
+        evaluator.module.header.num_partitions,
+        _kind(known, order_only=order_only),
+        _gain(found, shown, judgement),
+        undone,
     ).encode()
     manifest["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
     manifest["digest"] = hashlib.sha256(_canonical(manifest)).hexdigest()
     content["manifest.json"] = json.dumps(manifest, indent=1).encode()
     return Contents(content, undone)
+
+
+def _kind(known: Capture, *, order_only: bool) -> Kind:
+    if order_only:
+        return Kind.ORDER
+    if known.signature is not None:
+        return Kind.CAPTURED
+    return Kind.SCHEDULED if known.fingerprint["kind"] == "scheduled" else Kind.DUMPED
+
+
+def _gain(found: Tuning, shown: Variant, judgement: Judgement | None) -> str:
+    """What the plan gains, over what, by whose costs."""
+    against, after = found.against, shown.metrics.makespan
+    before, loaded = against.metrics.makespan, found.base.metrics.makespan
+    text = f"{against.name} {time_text(before)}, with the plan {time_text(after)} ({gain_text(before, after)})"
+    if against is not found.base:
+        text += f"; as loaded {time_text(loaded)} ({gain_text(loaded, after)})"
+    text += f"; predicted by {costs_in_words((found.base, against, shown))}."
+    if judgement is not None and judgement.base.cycles and judgement.best.cycles:
+        change = gain_text(judgement.base.cycles, judgement.best.cycles)
+        text += (
+            f" By the compiler for {judgement.target}: {judgement.base.name} {judgement.base.cycles:,} cycles, with "
+            f"the plan {judgement.best.cycles:,} ({change})."
+        )
+    elif not is_faster(shown, against):
+        text += " By that it gains nothing."
+    return f"{text} Nothing of this was measured."
 
 
 def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
@@ -240,7 +273,9 @@ def _manifest(
         },
         "predicted": {
             "source": shown.source.name.lower(),
-            "costs": costs_in_words((found.base, shown)),
+            "costs": costs_in_words((found.base, found.against, shown)),
+            "against": found.against.name,
+            "against_us": microseconds(found.against.metrics.makespan),
             "original_us": microseconds(found.base.metrics.makespan),
             "tuned_us": microseconds(metrics.makespan),
             "tuned_exposed_us": microseconds(metrics.exposed),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from enum import Enum
 from itertools import pairwise
 
 from engine.chips.machine import Machine
@@ -72,56 +73,104 @@ def _dot_merging(program: Program, family: str) -> Iterator[str]:
             return
 
 
-_DUMPED = """The plan was made from a bare dump: the job is recognised by its module after partitioning, for
-which it compiles the step once more at its start. A captured step (`lapstrake capture`) needs no such compilation.
-
-"""
-
-
 def _some(names: list[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def readme(module: str, partitions: int, order_only: bool, undone: tuple[str, ...], *, dump: bool = False) -> str:
-    """The bundle's README.md: how to run the plan, in a JAX job and elsewhere."""
-    call = "lapstrake_job.load(BUNDLE).install()" if order_only else "step = lapstrake_job.load(BUNDLE).wrap(step)"
-    when = "before the step is first called" if order_only else "where the job makes its step"
-    source = "that it was dumped from" if dump else "that it was captured from"
-    cost = _DUMPED if dump else ""
-    warnings = "".join(f"- {text}.\n" for text in undone) or "- Nothing that is known.\n"
-    return f"""# {module}, tuned by Lapstrake
+class Kind(Enum):
+    """What a bundle is made from, and so how a job gets its plan."""
 
-## In the JAX job {source}
+    CAPTURED = "captured"
+    DUMPED = "dumped"
+    SCHEDULED = "dumped after scheduling"
+    ORDER = "order alone"
 
-Nothing has to be installed. {when[0].upper() + when[1:]}:
+
+_IN_THE_JOB = """## In the JAX job that it was {source} from
+
+Nothing has to be installed. {when}:
 
 ```python
 import sys
 BUNDLE = "path/of/this/folder"
 sys.path.insert(0, BUNDLE)
 import lapstrake_job
+plan = lapstrake_job.load(BUNDLE)
 {call}
 ```
 
 {cost}If the job is not the one that the plan was made for, it runs as it did, and one warning says what differs.
-After the first step, `lapstrake_job`'s `explain()` says what of the plan runs.
+After the first step, `print(plan.explain())` says {says}.
+"""
 
+_NO_JOB = """## In a job
+
+This was dumped after its compiler had scheduled it, and no job can be compared with that: `wrap` runs the job's
+own step. For a plan that a job runs, tune a dump right after partitioning, or what `lapstrake capture` writes.
+"""
+
+_COST = """The plan was made from a bare dump: the job is recognised by its module after partitioning, for
+which it compiles the step once more at its start. A captured step (`lapstrake capture`) needs no such compilation.
+
+"""
+
+_UNDONE = """
 ## What the compiler may undo
 
 {warnings}
 Flags go into the environment variable `XLA_FLAGS` of the job; several passes to disable are separated by commas.
+"""
 
-## Elsewhere
-
-- XLA's HLO runner, the module alone with random arguments (it is partitioned already):
+_HLO_RUNNER = """- XLA's HLO runner, the module alone with random arguments (it is partitioned already):
   `XLA_FLAGS=--xla_disable_hlo_passes=spmd-partitioning,sharding-propagation hlo_runner_main --device_type=gpu
   --num_replicas=1 --num_partitions={partitions} --use_spmd_partitioning=true --hlo_argument_mode=use_random_inputs
-  tuned.hlo`. With `--run_xla_backend_only=true` it runs a module that its own compiler had optimised, as it stands.
-- Costs as a profile for XLA:GPU's scheduler (PGLE), which then makes an order of its own from them:
+  tuned.hlo`.{backend}
+"""
+
+_COSTS = """- `costs.pbtxt`: a profile for XLA:GPU's scheduler (PGLE), which then makes an order of its own from it:
   `XLA_FLAGS="--xla_gpu_enable_latency_hiding_scheduler=true
   --xla_gpu_pgle_profile_file_or_directory_path=costs.pbtxt"`. Names have to be those of the compiled module.
-- Scheduling groups: `grouped.mlirbc` is the program with `_scheduling_group_id` on each permute and the einsum that
-  hides it. TPU compilers keep them with `--xla_disable_hlo_passes=legalize-scheduling-annotations`; in a JAX job
-  `wrap(step, groups=True)` does both, for targets that jax has no scheduler hook for.
-- `trace.perfetto.json.gz` opens in ui.perfetto.dev; `report.html` in any browser.
+- `schedule.pbtxt` is the order with its times as XLA writes them (`--xla_dump_latency_hiding_schedule`).
 """
+
+_GROUPS = """- `grouped.mlirbc` is the program with `_scheduling_group_id` on each permute and the einsum that hides it.
+  TPU compilers keep them with `--xla_disable_hlo_passes=legalize-scheduling-annotations`{in_job}
+"""
+
+_IN_JOB = """; in a JAX job
+  `wrap(step, groups=True)` does both, for targets that jax has no scheduler hook for."""
+
+_READ = """- `trace.perfetto.json.gz` opens in ui.perfetto.dev; `report.html` in any browser.
+"""
+
+_BACKEND = " With `--run_xla_backend_only=true` it runs a module that its own compiler had optimised, as it stands."
+
+
+def readme(module: str, partitions: int, kind: Kind, gain: str, undone: tuple[str, ...]) -> str:
+    """The bundle's README.md: what the plan gains, and how to run it, in a JAX job and elsewhere."""
+    order_only = kind is Kind.ORDER
+    parts = [f"# {module}, tuned by Lapstrake\n\n{gain}\n\n"]
+    if kind is Kind.SCHEDULED:
+        parts.append(_NO_JOB)
+    else:
+        parts.append(
+            _IN_THE_JOB.format(
+                source="dumped" if kind is Kind.DUMPED else "captured",
+                when="Before the step is first called" if order_only else "Where the job makes its step",
+                call="plan.install()" if order_only else "step = plan.wrap(step)",
+                cost=_COST if kind is Kind.DUMPED else "",
+                says="how much of the order runs"
+                if order_only
+                else "how much of the structure, the order and the fusions runs",
+            )
+        )
+    if not order_only:
+        warnings = "".join(f"- {text}.\n" for text in undone) or "- Nothing that is known.\n"
+        parts.append(_UNDONE.format(warnings=warnings))
+    compiled = kind in (Kind.ORDER, Kind.SCHEDULED)
+    parts.append("\n## Elsewhere\n\n")
+    parts.append(_HLO_RUNNER.format(partitions=partitions, backend=_BACKEND if compiled else ""))
+    parts.append(_COSTS)
+    if not order_only:
+        parts.append(_GROUPS.format(in_job="." if kind is Kind.SCHEDULED else _IN_JOB))
+    return "".join((*parts, _READ))

@@ -110,11 +110,11 @@ def test_the_report_is_one_file_that_needs_no_other(bundle: Path) -> None:
 
 def test_the_readme_says_how_to_use_it_and_what_will_be_undone(bundle: Path, order_bundle: Path) -> None:
     text = (bundle / "README.md").read_text()
-    assert "lapstrake_job.load(BUNDLE).wrap(step)" in text
+    assert "step = plan.wrap(step)" in text
     assert "--num_partitions=8" in text
     for warning in json.loads((bundle / "manifest.json").read_text())["warnings"]:
         assert warning in text
-    assert "lapstrake_job.load(BUNDLE).install()" in (order_bundle / "README.md").read_text()
+    assert "plan.install()" in (order_bundle / "README.md").read_text()
 
 
 def test_the_manifest_covers_every_file(bundle: Path) -> None:

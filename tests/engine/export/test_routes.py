@@ -11,7 +11,7 @@ from engine.chips.budget import Budget
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.cost.programs import prepare
-from engine.export.routes import readme, undoing
+from engine.export.routes import Kind, readme, undoing
 from engine.hlo.reading import read_here
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
@@ -52,16 +52,29 @@ def test_a_tpu_only_turns_empty_pairs_back() -> None:
 
 
 def test_the_readme_repeats_the_warnings_and_names_the_call() -> None:
-    text = readme("ring", 2, order_only=False, undone=said("h100"))
+    text = readme("ring", 2, Kind.CAPTURED, "It gains.", said("h100"))
+    assert "It gains." in text
     assert all(f"- {warning}." in text for warning in said("h100"))
     assert ".wrap(step)" in text
     assert "--num_partitions=2" in text
-    assert "Nothing that is known" in readme("ring", 2, order_only=True, undone=())
+    assert "Nothing that is known" in readme("ring", 2, Kind.DUMPED, "", ())
+
+
+def test_the_readme_names_what_its_bundle_has() -> None:
+    texts = {kind: readme("ring", 2, kind, "", ()) for kind in Kind}
+    assert "wrap(step)" not in texts[Kind.ORDER]
+    assert "plan.install()" in texts[Kind.ORDER]
+    assert "may undo" not in texts[Kind.ORDER]
+    assert "structure" not in texts[Kind.ORDER]
+    assert {kind for kind, text in texts.items() if "grouped.mlirbc" in text} == set(Kind) - {Kind.ORDER}
+    assert {kind for kind, text in texts.items() if "compiles the step once more" in text} == {Kind.DUMPED}
+    assert {kind for kind, text in texts.items() if "```python" in text} == set(Kind) - {Kind.SCHEDULED}
+    assert {kind for kind, text in texts.items() if "run_xla_backend_only" in text} == {Kind.ORDER, Kind.SCHEDULED}
 
 
 def test_xla_knows_every_flag_that_is_named() -> None:
     """It ends the process at one that it does not know."""
-    texts = (readme("ring", 2, order_only=False, undone=said("h100")), *said("tpu-v4"))
+    texts = (readme("ring", 2, Kind.CAPTURED, "", said("h100")), *said("tpu-v4"))
     flags = sorted({flag for text in texts for flag in re.findall(r"--(xla_[a-z_]+=[\w.,/-]*\w)", text)})
     assert {flag.partition("=")[0] for flag in flags} >= {
         "xla_disable_hlo_passes",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.chips.budget import Budget
 from engine.hlo.reading import read_here
 from engine.session import edits
 from engine.session.evaluation import Evaluator
@@ -15,6 +16,7 @@ from engine.session.pruning import EFFORT, default_variants, pruned
 from engine.session.variant import Variant
 
 SAMPLES = Path(__file__).parents[3] / "samples"
+COMPILED = Path(__file__).parents[2] / "data" / "tpu-compiler"
 CHAIN = "mlp_chain"
 """Its chain gains by the gate and loses in the simulator, on TPU v4."""
 SOME = (
@@ -87,3 +89,22 @@ def test_without_a_trial_a_slower_plan_gives_way_to_one_that_decomposes_nothing(
     assert found.metrics.makespan <= at.evaluate(plain_plan(at.module)).metrics.makespan
     fine = Plan(BEST_PASSES, "bottom-up")
     assert without(evaluator("mlp_fig3"), fine, effort=0).plan == fine
+
+
+@pytest.mark.parametrize("chip", ["tpu-v4", "tpu-v6e"])
+@pytest.mark.parametrize(
+    "name", ["a_v4-2x2x2_1d_1x8_d4096_L2_scan_default", "we_v4-4x4x4_2d_8x8_d8192_L2_scan_offasync"]
+)
+def test_what_a_compiler_scheduled_is_never_shown_slower_than_as_loaded(name: str, chip: str) -> None:
+    """Its order has more in flight than the chip's default budget, its fusions are its own, and what it left waiting
+    is no news."""
+    at = Evaluator(read_here((COMPILED / f"{name}.hlo.gz").read_bytes()), MachineSpec(chip))
+    base, *shown = default_variants(at)
+    assert base.metrics.max_in_flight > (base.schedule.budget.total or 0)
+    assert [v.plan.scheduler for v in shown] == ["memory", "bottom-up", "top-down"]
+    assert not any("fuse" in v.plan.passes for v in shown)
+    for variant in shown[1:]:
+        assert variant.metrics.makespan <= base.metrics.makespan, variant.plan
+    # A budget that the user chose is kept, whatever that costs.
+    for variant in default_variants(at, Budget(2)):
+        assert variant.plan.scheduler == "as-loaded" or variant.plan.budget == Budget(2)

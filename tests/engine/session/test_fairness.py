@@ -1,0 +1,73 @@
+"""Plans are set against what a compiler does by itself, fused alike."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from engine.hlo.reading import read_here
+from engine.session.evaluation import Evaluator
+from engine.session.fairness import LEAST_GAIN, fair_base, is_faster, with_fusion
+from engine.session.plan import WHOLE, Plan, plain_plan
+from engine.session.tuning import tune
+
+ROOT = Path(__file__).parents[3]
+SAMPLE = ROOT / "samples" / "mlp_fig3.hlo"
+SCHEDULED = ROOT / "tests" / "data" / "tpu-compiler" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
+
+
+@cache
+def evaluator(path: Path) -> Evaluator:
+    return Evaluator(read_here(path.read_bytes(), str(path)))
+
+
+def test_what_has_to_be_beaten_is_asynchronous() -> None:
+    at = evaluator(SAMPLE)
+    base = at.evaluate(plain_plan(at.module), "as loaded")
+    fair = fair_base(at, base)
+    assert fair.name == WHOLE
+    assert fair.metrics.makespan < base.metrics.makespan
+    # Where it does not fit the cap, the module as loaded is all there is.
+    assert fair_base(at, base, memory_cap=1) is base
+
+
+def test_what_a_compiler_scheduled_is_what_it_gets() -> None:
+    at = evaluator(SCHEDULED)
+    base = at.evaluate(plain_plan(at.module), "as loaded")
+    assert fair_base(at, base) is base
+
+
+def test_a_gain_is_more_than_rounding() -> None:
+    at = evaluator(SAMPLE)
+    base = at.evaluate(plain_plan(at.module), "as loaded")
+    assert not is_faster(base, base)
+    assert is_faster(fair_base(at, base), base)
+    assert LEAST_GAIN < 0.001
+
+
+@pytest.mark.parametrize(
+    ("passes", "added"),
+    [("async-permute", True), ("", True), ("decompose,fuse", False), ("fuse{policy=none}", False)],
+)
+def test_a_plan_without_fusion_is_predicted_fused(passes: str, added: bool) -> None:
+    """One that decomposes nothing would seem slow for what its compiler does anyway."""
+    at = evaluator(SAMPLE)
+    plan, said = with_fusion(Plan(passes), at.module)
+    assert bool(said) == added
+    assert (plan.passes != passes) == added
+    if added:
+        assert at.evaluate(plan).metrics.makespan < at.evaluate(Plan(passes)).metrics.makespan
+
+
+def test_fusions_of_a_compiler_stay() -> None:
+    module = evaluator(SCHEDULED).module
+    assert with_fusion(Plan("decompose"), module) == (Plan("decompose"), "")
+
+
+def test_a_search_says_whether_it_found_anything() -> None:
+    at = evaluator(SAMPLE)
+    found = tune(at, rounds=0, dimensions=["sites"])
+    assert found.against.name == WHOLE
+    assert found.gains == (found.best.metrics.makespan < (1 - LEAST_GAIN) * found.against.metrics.makespan)
