@@ -120,7 +120,7 @@ def show_trials(found: Tuning) -> None:
         table.add_column("plan", overflow="fold")
         for name in ("scheduler", "budget"):
             table.add_column(name, no_wrap=True)
-        for name in ("makespan", ""):
+        for name in ("makespan", "of as loaded"):
             table.add_column(name, justify="right", no_wrap=True)
         for trial in possible[:_MOST_TRIALS]:
             makespan = trial.makespan or 0

@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
         faster = found.gains if judgement is None else judgement.best.plan is not None
         if not faster and not (_is_named(arguments) or arguments.bundle_anyway):
             tune_report.show(arguments, found, judgement)
-            tune_report.show_nothing_faster(found, judgement)
+            tune_report.show_nothing_faster(found, judgement, "--scheduler" if arguments.order_only else "--passes")
             return BAD_ANSWER if arguments.require_gain else DONE
         made = write_tuned(
             evaluator,

@@ -33,10 +33,10 @@ def show(arguments: Namespace, found: Tuning, judgement: Judgement | None) -> No
         tables.show_rulings(judgement)
 
 
-def show_nothing_faster(found: Tuning, judgement: Judgement | None) -> None:
-    """Why no bundle is written."""
+def show_nothing_faster(found: Tuning, judgement: Judgement | None, name: str) -> None:
+    """Why no bundle is written; `name` is the option that names a plan."""
     print(_nothing_faster(found, judgement))
-    print("no bundle was written: name a plan with --passes, or take --bundle-anyway, for one of what was found")
+    print(f"no bundle was written: name a plan with {name} to have one, or take --bundle-anyway for the best of these")
 
 
 def show_best(found: Tuning, judgement: Judgement | None, *, faster: bool) -> None:
@@ -84,13 +84,14 @@ def show_bundle(made: Bundled, module: Module, capture: Capture | None) -> None:
 
 
 def _nothing_faster(found: Tuning, judgement: Judgement | None) -> str:
-    what = "what was found" if len(found.trials) != 1 else "the plan"
     against, best = found.against, found.best
-    change = "no faster than"
-    if best.metrics.makespan > against.metrics.makespan and judgement is None:
-        change = f"{time_text(best.metrics.makespan - against.metrics.makespan)} slower than"
-    name = {"as loaded": "the module as loaded"}.get(against.name, f"the module {against.name}")
     if judgement is not None:
-        own = judgement.base.name.replace("as loaded", "the module as loaded", 1)
-        return f"nothing found is faster than {own}, by the compiler for {judgement.target}"
-    return f"{what} is {change} {name} ({time_text(against.metrics.makespan)}), by {costs_in_words([best, against])}"
+        return f"nothing found is faster than the module {judgement.base.name}, by the compiler for {judgement.target}"
+    base, whose = f"the module {against.name}, {time_text(against.metrics.makespan)}", costs_in_words([best, against])
+    if against is not found.base:
+        base = f"{base}, which is what its compiler makes of it"
+    if len(found.trials) != 1:
+        return f"nothing found is faster than {base}, by {whose}"
+    loss = best.metrics.makespan - against.metrics.makespan
+    change = f"{time_text(loss)} slower" if loss > 0 else "no faster"
+    return f"the plan is {change} than {base}, by {whose}"
