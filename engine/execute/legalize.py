@@ -1,61 +1,26 @@
 """Rewrites any HLO module, TPU- and GPU-compiled ones included, into one that XLA's CPU pipeline runs.
 
 Asynchronous operations become synchronous, fusions calls, replica groups explicit lists; layouts, memory spaces,
-schedules, control dependencies, shardings and aliases, which do not change numbers, are dropped. (jaxlib 0.10.2 turns
-mesh-form groups into other groups without a word when a module has two meshes: hence the lists.) What cannot run is
+schedules, control dependencies, shardings and aliases, which do not change numbers, are dropped. What cannot run is
 refused by name.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
-import numpy as np
 
 from engine.errors import UnsupportedError
-from engine.execute.bitcasts import Step, steps
-from engine.execute.constants import literal_of
-from engine.hlo import hlo_pb2
-from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto
+from engine.execute.rewriting import HANDLERS, IDENTITIES, UNDONE, rewritten
+from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto
 from engine.ir import shapes
-from engine.ir.groups import written_lists
-from engine.ir.literals import literal_array
 from engine.ir.module import Module
 
 _REFUSED = frozenset(
     {"send", "send-done", "recv", "recv-done", "infeed", "outfeed", "rng", "rng-get-and-update-state", "domain"}
 )
-_IDENTITIES = frozenset(
-    {
-        "AssumeGatherIndicesInBound",
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "PinToDevice",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "Sharding",
-        "annotate_device_placement",
-    }
-)
-"""Custom-calls that only say something about their operand."""
+_RUNNABLE = frozenset({"AllocateBuffer", "ConcatBitcast", "TopK"}) | IDENTITIES
 
-_RUNNABLE = frozenset({"AllocateBuffer", "ConcatBitcast", "TopK"}) | _IDENTITIES
-
-_DROPPED = (
-    "constrain_layout",
-    "control_predecessor_ids",
-    "frontend_attributes",
-    "operand_shapes_with_layout",
-    "output_operand_aliasing",
-    "sharding",
-)
-
-_SPLIT = frozenset({"all-gather", "all-reduce", "collective-permute", "reduce-scatter"})
-"""Collectives that are taken apart into one for each operand: StableHLO has no form for several (permute,
-reduce-scatter), or CPU compilation fails on it (all-reduce of bf16: no layout for the tuple that it widens)."""
+_MADE_BY_COMPILERS = frozenset(HANDLERS) - {"constant", "custom-call", "dot"}
 
 
 def legalize(module: Module) -> HloModuleProto:
@@ -64,28 +29,32 @@ def legalize(module: Module) -> HloModuleProto:
     Raises UnsupportedError that names everything that cannot run.
     """
     refuse(module)
-    proto = HloModuleProto()
-    proto.CopyFrom(module.proto)
-    for field in (
-        "schedule",
-        "input_output_alias",
-        "buffer_donor",
-        "spmd_output_sharding",
-        "spmd_parameters_shardings",
-        "frontend_attributes",
-    ):
-        proto.ClearField(field)
-    fresh = _Fresh(module)
-    for computation in proto.computations:
-        _Rewriter(computation, fresh).rewrite()
-    for computation in proto.computations:
-        computation.ClearField("execution_thread")
-        computation.ClearField("is_fusion_computation")
-        _plain_program(computation.program_shape)
-        for instruction in computation.instructions:
-            _plain(instruction.shape)
-    _plain_program(proto.host_program_shape)
+    proto = rewritten(module, HANDLERS)
+    proto.ClearField("input_output_alias")
+    proto.ClearField("buffer_donor")
     return proto
+
+
+def is_compiled(module: Module) -> bool:
+    """Whether a compiler has been at the module: it has fusions, bitcasts, or asynchronous operations."""
+    return any(i.opcode in _MADE_BY_COMPILERS for i in module.instructions.values())
+
+
+def is_portable(module: Module) -> bool:
+    """Whether StableHLO has forms for all of it, as it has not for what compilers make and all-to-alls of tuples."""
+    return not is_compiled(module) and not any(
+        i.opcode == "all-to-all" and len(i.operand_ids) > 1 for i in module.instructions.values()
+    )
+
+
+def undo_compilation(module: Module) -> HloModuleProto:
+    """The module as another compiler may begin with it: fusions, bitcasts, layouts and asynchronous operations undone,
+    everything in a form that StableHLO has.
+
+    What is donated stays, and so does what only a compiler can judge. Raises UnsupportedError for a bitcast that is no
+    reshape and transpose.
+    """
+    return rewritten(module, UNDONE)
 
 
 def refuse(module: Module) -> None:
@@ -99,18 +68,6 @@ def refuse(module: Module) -> None:
         return
     listed = ", ".join(name if count == 1 else f"{name} (×{count})" for name, count in found.items())
     raise UnsupportedError(f"{module.name} cannot run on CPU devices: it uses {listed}")
-
-
-def list_groups(instruction: HloInstructionProto) -> None:
-    """Write replica groups of any form as explicit lists, in place; see the module's docstring for why."""
-    form = instruction.WhichOneof("replica_group_list")
-    if form is None:
-        return
-    lists = written_lists(instruction)
-    instruction.ClearField(form)
-    del instruction.replica_groups[:]
-    for members in lists:
-        instruction.replica_groups.add(replica_ids=members)
 
 
 def _unrunnable(instruction: HloInstructionProto) -> str | None:
@@ -130,259 +87,3 @@ def _pairs_up(start: HloInstructionProto) -> bool:
     """Whether a start with several operands moves each of them, with a result of its shape."""
     parts = start.shape.tuple_shapes
     return len(parts) >= 2 and len(parts[1].tuple_shapes) == len(start.operand_ids)
-
-
-class _Fresh:
-    """Channel ids and names that the module does not have yet."""
-
-    def __init__(self, module: Module) -> None:
-        self._channel = max((i.channel_id for i in module.instructions.values()), default=0)
-        self._names = set(module.by_name)
-
-    def channel(self) -> int:
-        self._channel += 1
-        return self._channel
-
-    def name(self, wanted: str) -> str:
-        number, name = 0, wanted
-        while name in self._names:
-            number += 1
-            name = f"{wanted}.{number}"
-        self._names.add(name)
-        return name
-
-
-class _Rewriter:
-    """Rewrites one computation in its order."""
-
-    def __init__(self, computation: HloComputationProto, fresh: _Fresh) -> None:
-        self._computation = computation
-        self._fresh = fresh
-        self._original = {i.id: i for i in computation.instructions}
-        self._next_id = max(self._original, default=0)
-        self._forwarded: dict[int, int] = {}
-        self._out: list[HloInstructionProto] = []
-
-    def rewrite(self) -> None:
-        for instruction in self._computation.instructions:
-            copy = HloInstructionProto()
-            copy.CopyFrom(instruction)
-            self._strip(copy)
-            handle = _HANDLERS.get(copy.opcode, _Rewriter._keep)
-            handle(self, copy, instruction)
-        self._computation.root_id = self._forwarded.get(self._computation.root_id, self._computation.root_id)
-        del self._computation.instructions[:]
-        self._computation.instructions.extend(self._out)
-
-    def _strip(self, instruction: HloInstructionProto) -> None:
-        """Leave out what does not change numbers, and write the replica groups out."""
-        instruction.operand_ids[:] = [self._forwarded.get(o, o) for o in instruction.operand_ids]
-        for field in _DROPPED:
-            instruction.ClearField(field)
-        if instruction.opcode != "custom-call":
-            instruction.ClearField("backend_config")
-        list_groups(instruction)
-
-    def _keep(self, copy: HloInstructionProto, _: HloInstructionProto) -> None:
-        if copy.opcode in _SPLIT and len(copy.operand_ids) > 1:
-            self._split(copy)
-        else:
-            self._out.append(copy)
-
-    def _collective_start(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
-        """A start's shape is (operands, results, contexts…), that of an all-reduce-start its result."""
-        if copy.opcode != "all-reduce-start":
-            copy.shape.CopyFrom(original.shape.tuple_shapes[1])
-        copy.opcode = copy.opcode.removesuffix("-start")
-        self._keep(copy, original)
-
-    def _copy_start(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
-        copy.opcode = "copy"
-        copy.shape.CopyFrom(original.shape.tuple_shapes[0])
-        self._out.append(copy)
-
-    def _async_start(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
-        copy.opcode = "call"
-        copy.shape.CopyFrom(original.shape.tuple_shapes[1])
-        copy.ClearField("async_execution_thread")
-        self._out.append(copy)
-
-    def _forward(self, copy: HloInstructionProto, _: HloInstructionProto) -> None:
-        """The value of an operation that has become its first operand."""
-        self._forwarded[copy.id] = copy.operand_ids[0]
-
-    def _fusion(self, copy: HloInstructionProto, _: HloInstructionProto) -> None:
-        copy.opcode = "call"
-        copy.ClearField("fusion_kind")
-        self._out.append(copy)
-
-    def _constant(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
-        order = list(original.literal.shape.layout.minor_to_major)
-        if order != list(range(len(order) - 1, -1, -1)):
-            copy.literal.CopyFrom(literal_of(literal_array(original.literal), original.shape.element_type))
-        self._out.append(copy)
-
-    def _bitcast(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
-        source = self._original[original.operand_ids[0]].shape
-        target = original.shape
-        same_width = shapes.bits(source.element_type) == shapes.bits(target.element_type)
-        path = steps(source, target) if same_width else None
-        if path is None:
-            raise UnsupportedError(
-                f"bitcast {copy.name} from {shapes.text(source)} to {shapes.text(target)} cannot be run on CPU devices"
-            )
-        value = copy.operand_ids[0]
-        for step in path:
-            value = self._emit(copy, source, step, value)
-        if source.element_type != target.element_type:
-            copy.opcode = "bitcast-convert"
-            copy.operand_ids[:] = [value]
-            self._out.append(copy)
-        else:
-            self._forwarded[copy.id] = value
-
-    def _dot(self, copy: HloInstructionProto, _: HloInstructionProto) -> None:
-        """CPU code multiplies only what is as wide as the result: narrower operands are widened, which is exact."""
-        result = copy.shape.element_type
-        for k, operand in enumerate(copy.operand_ids):
-            shape = self._shape_of(operand)
-            if shapes.is_floating(shape.element_type) and shapes.bits(shape.element_type) < shapes.bits(result):
-                wide = self._new(copy, "convert", shapes.array(result, shape.dimensions))
-                wide.operand_ids[:] = [operand]
-                self._out.append(wide)
-                copy.operand_ids[k] = wide.id
-        self._out.append(copy)
-
-    def _custom_call(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
-        target = copy.custom_call_target
-        if target in _IDENTITIES:
-            self._forward(copy, original)
-        elif target == "AllocateBuffer":
-            self._zeros(copy)
-        elif target == "ConcatBitcast":
-            self._concatenation(copy, [self._original[o].shape for o in original.operand_ids])
-        else:
-            self._out.append(copy)
-
-    def _zeros(self, copy: HloInstructionProto) -> None:
-        """Memory whose contents nobody reads before writing it."""
-        scalar = shapes.array(copy.shape.element_type)
-        zero = self._new(copy, "constant", scalar)
-        zero.literal.CopyFrom(literal_of(_ZERO, copy.shape.element_type))
-        self._out.append(zero)
-        self._become(copy, "broadcast", [zero.id])
-
-    def _concatenation(self, copy: HloInstructionProto, operands: list[ShapeProto]) -> None:
-        result = list(copy.shape.dimensions)
-        for axis, size in enumerate(result):
-            others = [d for d in range(len(result)) if d != axis]
-            fits = all(o.dimensions[d] == result[d] for o in operands for d in others)
-            if fits and sum(o.dimensions[axis] for o in operands) == size:
-                self._become(copy, "concatenate", list(copy.operand_ids), [axis])
-                return
-        raise UnsupportedError(f'custom-call "ConcatBitcast" {copy.name} does not concatenate along one dimension')
-
-    def _split(self, copy: HloInstructionProto) -> None:
-        """One collective for each operand, and their tuple under the old id."""
-        parts = []
-        for k, operand in enumerate(copy.operand_ids):
-            part = HloInstructionProto()
-            part.CopyFrom(copy)
-            part.id, part.name = self._fresh_id(), self._fresh.name(f"{copy.name}.{k}")
-            part.operand_ids[:] = [operand]
-            part.shape.CopyFrom(copy.shape.tuple_shapes[k])
-            if copy.channel_id:
-                part.channel_id = self._fresh.channel()
-            parts.append(part.id)
-            self._out.append(part)
-        self._become(copy, "tuple", parts)
-
-    def _become(
-        self, copy: HloInstructionProto, opcode: str, operands: list[int], dimensions: list[int] | None = None
-    ) -> None:
-        """`copy` as another operation with the same name, id and shape."""
-        instruction = HloInstructionProto(
-            name=copy.name, id=copy.id, opcode=opcode, operand_ids=operands, dimensions=dimensions or []
-        )
-        instruction.shape.CopyFrom(copy.shape)
-        instruction.metadata.CopyFrom(copy.metadata)
-        self._out.append(instruction)
-
-    def _emit(self, bitcast: HloInstructionProto, source: ShapeProto, step: Step, operand: int) -> int:
-        instruction = self._new(bitcast, step.opcode, shapes.with_dimensions(source, step.dimensions))
-        instruction.operand_ids[:] = [operand]
-        if step.opcode == "transpose":
-            instruction.dimensions[:] = step.permutation
-        elif step.opcode == "slice":
-            for size in step.dimensions:
-                instruction.slice_dimensions.add(start=0, limit=size, stride=1)
-        elif step.opcode == "pad":
-            zero = self._new(bitcast, "constant", shapes.array(source.element_type))
-            zero.literal.CopyFrom(literal_of(_ZERO, source.element_type))
-            self._out.append(zero)
-            instruction.operand_ids.append(zero.id)
-            before = self._dimensions_of(operand)
-            for size, padded in zip(before, step.dimensions, strict=True):
-                instruction.padding_config.dimensions.add(edge_padding_high=padded - size)
-        self._out.append(instruction)
-        return instruction.id
-
-    def _dimensions_of(self, id_: int) -> list[int]:
-        return list(self._shape_of(id_).dimensions)
-
-    def _shape_of(self, id_: int) -> ShapeProto:
-        return next(i for i in reversed(self._out) if i.id == id_).shape
-
-    def _new(self, like: HloInstructionProto, opcode: str, shape: ShapeProto) -> HloInstructionProto:
-        id_ = self._fresh_id()
-        name = self._fresh.name(f"{like.name}.{opcode}.{id_ & 0xFFFFFFFF}")
-        instruction = HloInstructionProto(name=name, id=id_, opcode=opcode)
-        instruction.shape.CopyFrom(shape)
-        instruction.metadata.CopyFrom(like.metadata)
-        return instruction
-
-    def _fresh_id(self) -> int:
-        self._next_id += 1
-        return self._next_id
-
-
-_ZERO = np.zeros(())
-
-_HANDLERS: Mapping[str, Callable[[_Rewriter, HloInstructionProto, HloInstructionProto], None]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("all-gather-start", "all-reduce-start", "collective-permute-start"), _Rewriter._collective_start
-        ),
-        **dict.fromkeys(
-            (
-                "all-gather-done",
-                "all-reduce-done",
-                "async-done",
-                "async-update",
-                "collective-permute-done",
-                "copy-done",
-            ),
-            _Rewriter._forward,
-        ),
-        "async-start": _Rewriter._async_start,
-        "bitcast": _Rewriter._bitcast,
-        "constant": _Rewriter._constant,
-        "copy-start": _Rewriter._copy_start,
-        "custom-call": _Rewriter._custom_call,
-        "dot": _Rewriter._dot,
-        "fusion": _Rewriter._fusion,
-    }
-)
-
-
-def _plain_program(program: hlo_pb2.ProgramShapeProto) -> None:
-    for parameter in program.parameters:
-        _plain(parameter)
-    _plain(program.result)
-
-
-def _plain(shape: ShapeProto) -> None:
-    """Drop tiles, memory spaces and everything else of layouts but the default order, in place."""
-    for _, leaf in shapes.leaves(shape):
-        if leaf.HasField("layout"):
-            leaf.layout.CopyFrom(shapes.array(leaf.element_type, leaf.dimensions).layout)

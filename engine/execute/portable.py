@@ -11,20 +11,26 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from engine.errors import WorkerError
-from engine.execute.legalize import list_groups
+from engine.execute.legalize import is_compiled, is_portable, undo_compilation
+from engine.execute.rewriting import list_groups
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Module
 
 DONOR = "jax.buffer_donor"
 """The attribute of an argument that any result may be written over."""
+UNDONE = (
+    "A compiler has been at the module: its fusions, layouts and asynchronous operations were undone before it was "
+    "compiled anew. What else it changed, such as types, stays: a dump from before optimisation shows a compiler more."
+)
 _REFUSED_ALIAS = re.compile(r"Expected aliased input (\d+) at index .*? to have the same size")
 
 
 def portable(module: Module, apart: Collection[int] = ()) -> tuple[bytes, tuple[str, ...]]:
     """StableHLO bytecode, and what of the module's donation it does not say, in sentences.
 
-    Results are not written over the parameters `apart`. Raises WorkerError where XLA cannot convert the module.
+    Results are not written over the parameters `apart`. What another compiler did to the module is undone, and a note
+    says so. Raises WorkerError where XLA cannot convert the module, UnsupportedError where that cannot be undone.
 
     Groups are listed: jaxlib 0.10.2 reads mesh-form groups back as others when there are two meshes. StableHLO has no
     copies, which plugins refuse; a reshape to the same shape is one in all but name, and compilers make their own.
@@ -32,14 +38,14 @@ def portable(module: Module, apart: Collection[int] = ()) -> tuple[bytes, tuple[
     shapes were still to be divided, other than the results that are written over them.
     """
     proto = HloModuleProto()
-    proto.CopyFrom(module.proto)
+    proto.CopyFrom(module.proto if is_portable(module) else undo_compilation(module))
     for computation in proto.computations:
         for instruction in computation.instructions:
             list_groups(instruction)
             instruction.ClearField("sharding")
             if instruction.opcode == "copy":
                 instruction.opcode = "reshape"
-    notes = _keep_apart(proto, apart)
+    notes = [*([UNDONE] if is_compiled(module) else []), *_keep_apart(proto, apart)]
     whole = [entry.parameter_number for entry in proto.buffer_donor.entries if not entry.parameter_shape_index]
     if len(whole) < len(proto.buffer_donor.entries):
         notes.append("The compiler was not told of donated elements of tuples: it takes whole arguments alone.")

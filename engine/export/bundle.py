@@ -21,7 +21,7 @@ from typing import Any
 from engine import worker
 from engine.control import QUIET, Control
 from engine.errors import UnsupportedError, UsageError
-from engine.execute.legalize import list_groups
+from engine.execute.rewriting import list_groups
 from engine.execute.verifying import Verification
 from engine.export.captured import Capture, check_dumped, dumped
 from engine.export.costs_text import costs_text

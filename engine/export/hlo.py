@@ -7,7 +7,7 @@ from typing import Literal
 
 from engine import worker
 from engine.control import QUIET, Control
-from engine.execute.legalize import list_groups
+from engine.execute.rewriting import list_groups
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.printing import print_here

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from jaxlib.mlir import ir
 
 from engine.execute.compiling import compile_module
-from engine.execute.portable import DONOR, context, portable, refused_alias
+from engine.execute.legalize import undo_compilation
+from engine.execute.portable import DONOR, UNDONE, context, portable, refused_alias
 from engine.execute.targets import Target
+from engine.execute.verifying import verify
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from tests.extras import needs_libtpu
@@ -83,6 +87,82 @@ ENTRY main {
     code, notes = portable(module)
     assert DONOR not in text(code)
     assert "elements of tuples" in notes[0]
+
+
+def compiled() -> Module:
+    """What XLA's CPU compiler leaves, but for the start and done, which are a GPU compiler's."""
+    return read_here(
+        b"""
+HloModule compiled, is_scheduled=true, num_partitions=8, input_output_alias={ {}: (1, {}, may-alias) }
+
+fused {
+  p = f32[64,8]{1,0} parameter(0)
+  q = f32[64,64]{1,0} parameter(1)
+  b = f32[8,64]{0,1} bitcast(p)
+  n = f32[8,64]{0,1} negate(b)
+  t = f32[64,8]{1,0} bitcast(n)
+  d = f32[64,64]{1,0} dot(t, t), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT s = f32[64,64]{1,0} add(d, q)
+}
+
+ENTRY main {
+  w = f32[8,8]{1,0} parameter(0)
+  v = f32[64,64]{1,0} parameter(1)
+  g = (f32[8,8], f32[64,8]) all-gather-start(w), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, \
+use_global_device_ids=true
+  e = f32[64,8]{1,0} all-gather-done(g)
+  ROOT f = f32[64,64]{1,0} fusion(e, v), kind=kOutput, calls=fused
+}
+"""
+    )
+
+
+def exchanging() -> Module:
+    parts = ", ".join(f"p{k}" for k in range(4))
+    given = "\n".join(f"  p{k} = f32[3,{5}] slice(x), slice={{[{3 * k}:{3 * k + 3}], [0:5]}}" for k in range(4))
+    shape = ", ".join(["f32[3,5]"] * 4)
+    taken = "\n".join(f"  r{k} = f32[3,5] get-tuple-element(e), index={k}" for k in range(4))
+    return read_here(
+        f"""
+HloModule exchanging, num_partitions=4
+
+ENTRY main {{
+  x = f32[12,5] parameter(0)
+{given}
+  e = ({shape}) all-to-all({parts}), channel_id=1, replica_groups={{{{0,1,2,3}}}}
+{taken}
+  ROOT c = f32[12,5] concatenate(r0, r1, r2, r3), dimensions={{0}}
+}}
+""".encode()
+    )
+
+
+def test_what_a_compiler_did_is_undone_and_a_note_says_so() -> None:
+    code, notes = portable(compiled())
+    assert '"mhlo.' not in text(code)
+    assert text(code).count("alias = {kind") == 1
+    assert notes == (UNDONE,)
+
+
+def test_an_all_to_all_of_tuples_gets_a_form_that_stablehlo_has() -> None:
+    code, notes = portable(exchanging())
+    assert '"mhlo.' not in text(code)
+    assert notes == ()
+
+
+@pytest.mark.parametrize("module", [compiled(), exchanging()], ids=["compiled", "all-to-all"])
+def test_undoing_keeps_the_numbers(module: Module) -> None:
+    found = verify(module, replace(module, proto=undo_compilation(module)), deadline=60.0)
+    assert found.equal, str(found)
+    assert found.worst is not None
+
+
+@needs_libtpu
+@pytest.mark.full
+def test_the_compiler_takes_what_another_compiled() -> None:
+    made = compile_module(compiled(), V4)
+    assert made.notes == (UNDONE,)
+    assert "all-gather" in made.text
 
 
 def test_which_alias_a_compiler_refuses() -> None:
