@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox
 
 from app import kept
 from app.actions import menus
-from app.actions.action import Scope
+from app.actions.sheet import key_groups
 from app.actions.table import ACTIONS
 from app.documents import Documents
 from app.evaluations import Evaluations, shared_by
@@ -420,15 +420,7 @@ class Explorer(QObject):
         CommandPalette(shown, self.window).open_over(self.window)
 
     def show_keys(self) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for action in ACTIONS:
-            if action.keys and action.menu:
-                where = f"{action.menu}, {action.scope}" if action.scope != Scope.WINDOW else action.menu
-                keys = "  ".join(
-                    QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in action.keys
-                )
-                groups.setdefault(where, []).append((action.title, keys))
-        KeySheet(groups, self.window).show()
+        KeySheet(key_groups(ACTIONS), self._theme, self.window).show()
 
     def show_guide(self) -> None:
         self.settings.guided = True

@@ -55,6 +55,8 @@ STEPS = (
     StepText("Save the session", "Plans, marks and what is compared go into one small file.", "save", lambda _: False),
 )
 
+_WIDTH = 130 * GRID
+
 
 class Guide(QDialog):
     """A window beside the main one; nothing waits for it."""
@@ -89,7 +91,8 @@ class Guide(QDialog):
         layout.addWidget(last)
         follow(self, host.store, lambda session, _: self._tick(session))
         self._tick(host.store.state)
-        self.resize(120 * GRID, 110 * GRID)
+        layout.addStretch(1)
+        self.resize(_WIDTH, layout.totalHeightForWidth(_WIDTH))
 
     def _tick(self, session: Session) -> None:
         for mark, step in zip(self._marks, STEPS, strict=True):

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QFrame,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from views.theme import GRID
+
+_KEYS = Qt.ItemDataRole.UserRole + 1
+"""Of an item: the keys of its command as text."""
 
 
 class CommandPalette(QFrame):
@@ -26,6 +39,7 @@ class CommandPalette(QFrame):
         self.list = QListWidget()
         self.list.setFrameShape(QFrame.Shape.NoFrame)
         self.list.setUniformItemSizes(True)
+        self.list.setItemDelegate(_Command(self.list))
         self.list.itemActivated.connect(lambda _: self._do())
         self.list.itemClicked.connect(lambda _: self._do())
         layout = QVBoxLayout(self)
@@ -34,7 +48,7 @@ class CommandPalette(QFrame):
         layout.addWidget(self.list)
         self.line.textChanged.connect(self._fill)
         self._fill("")
-        self.resize(120 * GRID, 90 * GRID)
+        self.resize(140 * GRID, 110 * GRID)
 
     def open_over(self, window: QWidget) -> None:
         middle = window.mapToGlobal(window.rect().center())
@@ -50,8 +64,10 @@ class CommandPalette(QFrame):
         for _, n in ranked:
             action = self._actions[n]
             keys = action.shortcut().toString(action.shortcut().SequenceFormat.NativeText)
-            item = QListWidgetItem(f"{action.text()}    {keys}" if keys else action.text())
+            item = QListWidgetItem(action.text())
             item.setData(Qt.ItemDataRole.UserRole, n)
+            item.setData(_KEYS, keys)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{action.text()}, {keys}" if keys else action.text())
             item.setToolTip(action.toolTip())
             if not action.isEnabled():
                 item.setFlags(Qt.ItemFlag.NoItemFlags)
@@ -76,6 +92,25 @@ class CommandPalette(QFrame):
                 self._do()
                 return True
         return super().eventFilter(watched, event)
+
+
+class _Command(QStyledItemDelegate):
+    """A command at the left, its keys in a column of their own at the right."""
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        super().paint(painter, option, index)
+        keys = index.data(_KEYS)
+        if keys:
+            lit = option.state & QStyle.StateFlag.State_Selected
+            role = QPalette.ColorRole.HighlightedText if lit else QPalette.ColorRole.PlaceholderText
+            painter.setPen(option.palette.color(role))
+            place = option.rect.adjusted(0, 0, -2 * GRID, 0)
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, keys)
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(super().sizeHint(option, index).width(), option.fontMetrics.height() + 2 * GRID)
 
 
 def match(typed: str, title: str) -> int | None:

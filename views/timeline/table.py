@@ -97,7 +97,7 @@ class TablePane(QWidget):
         self.view.sortByColumn(3, Qt.SortOrder.AscendingOrder)
         make_plain(self.view)
         header = self.view.horizontalHeader()
-        for column, width in enumerate((52, 32, 27, 22, 22, 40, 18)):
+        for column, width in enumerate((46, 30, 20, 24, 24, 40, 16)):
             header.resizeSection(column, width * GRID)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         # Figures stand together, and the name of what is waited for takes what is left.
