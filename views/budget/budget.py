@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.quantities import bytes_text, time_text
 from engine.session import edits
@@ -14,6 +13,7 @@ from engine.session.plan import Plan
 from engine.session.session import Asked, Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
+from views.hint import Hint, open_first
 from views.plan.plan_line import MOST_IN_FLIGHT
 from views.ports import Host, follow, in_view
 from views.theme import GRID
@@ -33,8 +33,7 @@ class BudgetPane(QWidget):
         self.chart = Chart(host, "budget", "time", lambda x: f"{x:.0f}", lambda y: time_text(round(y)), from_zero=True)
         self.chart.setAccessibleName("time over budgets")
         self.chart.clicked.connect(self._take)
-        self.text = QLabel()
-        self.text.setMargin(2 * GRID)
+        self.text = Hint(host)
         self.again = QPushButton("Predict all budgets")
         self.again.clicked.connect(self._predict)
         line = QHBoxLayout()
@@ -85,7 +84,6 @@ class BudgetPane(QWidget):
         self.chart.set_series(series, marked)
         self.chart.setVisible(bool(found))
         self.text.setText(self._said(entry, found, knee))
-        self.text.setAlignment(Qt.AlignmentFlag.AlignVCenter if found else Qt.AlignmentFlag.AlignTop)
         self.again.setVisible(entry is not None and entry.variant is not None and len(found) < len(BUDGETS))
 
     def _found(self, entry: Entry) -> list[tuple[int, Metrics]]:
@@ -95,7 +93,7 @@ class BudgetPane(QWidget):
 
     def _said(self, entry: Entry | None, found: Sequence[tuple[int, Metrics]], knee: int | None) -> str:
         if entry is None:
-            return "Open a module to see what the budget of operations in flight does to it."
+            return open_first("to see what the budget of operations in flight does to it")
         if not found:
             return "Measuring …" if entry.variant is not None else "Waiting for the active variant."
         if len(found) < len(BUDGETS):

@@ -54,7 +54,7 @@ class Collectives(QWidget):
         self.view.setAccessibleName("Collectives")
         self.note = QLabel()
         self.note.setWordWrap(True)
-        self.note.setMargin(3 * GRID)
+        self.note.setMargin(2 * GRID)
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.note.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
         layout = QVBoxLayout(self)

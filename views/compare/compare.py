@@ -10,7 +10,6 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QPushButton,
     QSplitter,
     QTableWidget,
@@ -27,6 +26,7 @@ from engine.session.session import Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, budget_title, pareto, tried_title
+from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Gone, Host, follow
 from views.theme import GRID
@@ -108,9 +108,7 @@ class ComparePane(QWidget):
         )
         self.chart.setAccessibleName("makespan against peak memory")
         self.chart.clicked.connect(self._pick)
-        self.text = QLabel()
-        self.text.setMargin(2 * GRID)
-        self.text.setWordWrap(True)
+        self.text = Hint(host)
         self.button = QPushButton("Try all")
         self.button.setToolTip("Predict schedulers × budgets × unroll × ring with the rest of the active plan")
         self.button.clicked.connect(self.try_all)
@@ -190,7 +188,7 @@ class ComparePane(QWidget):
 
     def _said(self, session: Session) -> str:
         if not session.path:
-            return "Open a module to compare ways of running it."
+            return open_first("to compare ways of running it")
         if session.problem:
             return "The file could not be read."
         if not self._lines:

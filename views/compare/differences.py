@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QHeaderView,
-    QLabel,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
@@ -25,9 +24,9 @@ from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.difference import Difference, differences
 from views.compare.observations import ObservationTable, said
+from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Host, follow, in_view
-from views.theme import GRID
 
 MOST = 400
 """Rows listed; what comes after differs least."""
@@ -57,9 +56,7 @@ class DifferencePane(QWidget):
         self._observed = observed
         self._shown: Match | None = None
         self._rows: tuple[Difference, ...] = ()
-        self.text = QLabel()
-        self.text.setMargin(2 * GRID)
-        self.text.setWordWrap(True)
+        self.text = Hint(host)
         self.table = QTableWidget(0, len(_COLUMNS))
         self.table.setHorizontalHeaderLabels(_COLUMNS)
         make_plain(self.table, range(1, len(_COLUMNS)))
@@ -67,7 +64,6 @@ class DifferencePane(QWidget):
         self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.table.setAccessibleName("differences by instruction")
         self.table.currentCellChanged.connect(lambda row, *_: self._picked(row))
-        self.text.setWordWrap(True)  # Qt's signature
         self.observations = ObservationTable(self._select)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -190,7 +186,7 @@ def _said(session: Session, base: Entry, active: Entry, match: Match) -> str:
 
 def _nothing(session: Session) -> str:
     if not session.entries:
-        return "Open a module to see where its time goes."
+        return open_first("to see where its time goes")
     if session.base == session.active:
         return "The active variant is the base. Click another header to compare it."
     base, active = session.base_entry, session.active_entry

@@ -35,6 +35,7 @@ from views.fusion.early import early_dones, tried_of
 from views.fusion.harm import FusionRow, fusion_rows, taken
 from views.fusion.inside import inside_of
 from views.fusion.strips import Strips
+from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Host, follow, in_view
 from views.stale import StaleNote
@@ -67,9 +68,7 @@ class FusionPane(QWidget):
         self._host = host
         self._variant: Variant | None = None
         self._rows: tuple[FusionRow, ...] = ()
-        self.text = QLabel()
-        self.text.setMargin(2 * GRID)
-        self.text.setWordWrap(True)
+        self.text = Hint(host)
         self.table = QTableWidget(0, len(_COLUMNS))
         self.table.setHorizontalHeaderLabels(_COLUMNS)
         for column, tip in enumerate(_TIPS):
@@ -163,7 +162,7 @@ class FusionPane(QWidget):
     def _said(self, session: Session) -> str:
         entry = session.active_entry
         if entry is None:
-            return "Open a module to see what fusion does to overlap."
+            return open_first("to see what fusion does to overlap")
         if entry.variant is None:
             return "Waiting for the active variant."
         if not self._rows:

@@ -29,6 +29,7 @@ from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
 from views.graph.view import GraphView
+from views.hint import open_first
 from views.ports import Gone, Host, follow, in_view
 from views.stale import StaleNote
 from views.theme import GRID
@@ -73,7 +74,7 @@ class GraphPane(QWidget):
         self.table.hide()
         self.sides = Sides(self.before, self.after, self.table)
         self.message = QLabel()
-        self.message.setMargin(4 * GRID)
+        self.message.setMargin(2 * GRID)
         self.message.setWordWrap(True)
         self.message.setTextFormat(Qt.TextFormat.RichText)
         self.message.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -86,6 +87,7 @@ class GraphPane(QWidget):
         column.addWidget(self.tools)
         column.addWidget(self.message)
         column.addWidget(self.sides, 1)
+        column.addStretch()  # takes the room where a sentence stands in place of the views
         self._connect()
         follow(self, host.store, self._session_changed)
         self._leave(self._why_nothing())
@@ -164,7 +166,7 @@ class GraphPane(QWidget):
         session = self._host.store.state
         entry = session.active_entry
         if not session.path or entry is None:
-            return 'Open a module to see its graph: <a href="open">Open …</a> or <a href="open-sample">a sample</a>.'
+            return open_first("to see its graph")
         if entry.error:
             return f'{entry.key} has no graph: {_lines(entry.error)} <a href="rerun">Run again</a>'
         return f"Waiting for {entry.key}: its graph is shown when its plan is there."

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
+from views.elided import ElidedLabel
+from views.hint import Hint, open_first
 from views.hlo_text.lines import Printed
 from views.hlo_text.text_view import TextView
 from views.ports import Gone, Host, follow, in_view
@@ -35,10 +36,7 @@ class HloPane(QWidget):
         self._hit = -1
         self.base, self.active = TextView(host), TextView(host)
         self.base.setAccessibleName("HLO text of the base")
-        self.message = QLabel()
-        self.message.setMargin(3 * GRID)
-        self.message.setWordWrap(True)
-        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.message = Hint(host)
         self.both = QCheckBox("side by side with the base")
         self.both.toggled.connect(lambda _: self.refresh())
         self.outline = QCheckBox("folded")
@@ -50,8 +48,7 @@ class HloPane(QWidget):
         self.search.setClearButtonEnabled(True)
         self.search.setFixedWidth(60 * GRID)
         self.search.returnPressed.connect(self.find_next)
-        self.title = QLabel()
-        self.title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.title = ElidedLabel()
         line = QHBoxLayout()
         line.setContentsMargins(2 * GRID, GRID, 2 * GRID, 0)
         line.addWidget(self.title, 1)
@@ -117,7 +114,7 @@ class HloPane(QWidget):
     def _text(self, base: Entry | None, active: Entry | None) -> Printed | str:
         """The text, or what to say in its place."""
         if active is None:
-            return "Open a module to read its HLO."
+            return open_first("to read its HLO")
         if active.variant is None:
             return active.error or "Waiting for the active variant."
         asked = (active.variant, base.variant if base is not None else None)

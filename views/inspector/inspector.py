@@ -307,9 +307,8 @@ def _about_variant(session: Session) -> str:
     if entry is not None and entry.variant is None and entry.error:
         return f"<p><b>{entry.key} failed</b></p><p>{escape(entry.error)}</p>"
     if entry is None or entry.variant is None:
-        return (
-            "<p>Select an instruction to see what it is, what it costs and why it waits.</p>" if session.entries else ""
-        )
+        first = "Select an instruction" if session.entries else "Open a module and select an instruction"
+        return f"<p>{first} to see what it is, what it costs and why it waits.</p>"
     variant = entry.variant
     metrics = variant.metrics
     rows = [

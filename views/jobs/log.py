@@ -49,7 +49,7 @@ class JobLog(QWidget):
         header.resizeSection(3, 8 * GRID)
         self.table.cellClicked.connect(self._clicked)
         self.empty = QLabel("No job has run yet. Reading a file, planning and verifying each run as a job.")
-        self.empty.setMargin(4 * GRID)
+        self.empty.setMargin(2 * GRID)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.table.setAccessibleName("Jobs")
         layout = QVBoxLayout(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt
-from PySide6.QtWidgets import QHeaderView, QLabel, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHeaderView, QTableView, QVBoxLayout, QWidget
 
 from engine.ir.graph import Ints
 from engine.quantities import exact_time_text, microseconds
@@ -14,6 +14,7 @@ from engine.session.matching import shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
+from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Host, follow, in_view
 from views.sorted_rows import SortedRows
@@ -105,10 +106,7 @@ class TablePane(QWidget):
         header.setStretchLastSection(True)  # Qt's signature
         self.view.setAccessibleName("timeline of the active variant")
         self.view.selectionModel().currentRowChanged.connect(self._picked)
-        self.empty = QLabel()
-        self.empty.setWordWrap(True)
-        self.empty.setMargin(4 * GRID)
-        self.empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.empty = Hint(host)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(StaleNote(host))
@@ -169,5 +167,5 @@ class TablePane(QWidget):
 def _why_nothing(session: Session) -> str:
     entry = session.active_entry
     if entry is None:
-        return "Open a module: every slice of the active variant's timeline is listed here."
+        return open_first("to list every slice of the active variant's timeline")
     return f"{entry.key} failed: {entry.error}" if entry.error else f"Waiting for {entry.key}."
