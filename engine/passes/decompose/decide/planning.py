@@ -27,7 +27,7 @@ from engine.passes.decompose.decide.proposals import Part, Proposal, Proposer, c
 from engine.passes.decompose.decide.rows import row_keys
 from engine.passes.decompose.find.chains import chain_of, first_einsums
 from engine.passes.decompose.find.collectives import collectives_of
-from engine.passes.decompose.find.examining import Examined, examine
+from engine.passes.decompose.find.examining import Examined, examine_all
 from engine.passes.decompose.find.finder import Finder
 from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.gathers import Gather, GatherClass, dependences_of, gather_classes
@@ -83,7 +83,7 @@ class _Planner:
         collectives = tuple(collectives_of(self.flow))
         finder = Finder(self.flow)
         control.step(0.1, f"searching {len(collectives)} collectives")
-        self._examined = [examine(finder, c) for c in collectives]
+        self._examined = examine_all(finder, collectives)
         self._rows = row_keys(self.flow, self._examined)
         self._pricing = Pricing(self.flow, machine, collectives, editor)
         self._proposer = Proposer(self.flow, self._pricing, options, editor)

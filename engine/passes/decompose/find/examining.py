@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from engine.errors import UnsupportedError
 from engine.ir.groups import device_groups
 from engine.passes.decompose.find.collectives import Collective, gathered_dim
-from engine.passes.decompose.find.finder import Finder
-from engine.passes.decompose.find.gathers import Gather
+from engine.passes.decompose.find.finder import Finder, Readers
+from engine.passes.decompose.find.gathers import Gather, read_twice
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import AllReduceSite, ScatterSite
 from engine.passes.decompose.verdicts import read_by_none
@@ -42,6 +43,13 @@ class Examined:
     """An all-reduce that is read whole, as a scatter and an all-gather, once along each dimension that allows it."""
 
 
+def examine_all(finder: Finder, collectives: Iterable[Collective]) -> list[Examined]:
+    """Search around each collective, and keep apart what those with the same data would give each other to do."""
+    found = [examine(finder, c) for c in collectives]
+    twice = read_twice(finder.flow, [x.gather for x in found if x.gather is not None])
+    return [_without(finder, x, twice) for x in found]
+
+
 def examine(finder: Finder, collective: Collective) -> Examined:
     """Search around `collective`."""
     size = _group_size(finder, collective)
@@ -54,6 +62,21 @@ def examine(finder: Finder, collective: Collective) -> Examined:
     return Examined(collective, "other", size, reason=_KINDS_WITHOUT_A_FORM[collective.opcode])
 
 
+def _without(finder: Finder, found: Examined, einsums: frozenset[int]) -> Examined:
+    """What is left of a gather when `einsums` read all of it."""
+    gather = found.gather
+    if gather is None or einsums.isdisjoint(found.einsums):
+        return found
+    readers = gather.readers
+    for einsum in (e for e in found.einsums if e in einsums):
+        name = finder.flow.name(einsum)
+        readers = readers.without(einsum, name, f"both operands of {name} are gathers of the same data")
+    if not readers.uses:
+        reason = read_by_none(readers.others, readers.refused)
+        return Examined(found.collective, "other", found.group_size, reason=reason)
+    return _read(found.collective, found.group_size, readers, replace(gather, readers=readers))
+
+
 def _gather(finder: Finder, collective: Collective, size: int) -> Examined:
     try:
         dim, shard, count = gathered_dim(finder.flow, collective)
@@ -62,15 +85,21 @@ def _gather(finder: Finder, collective: Collective, size: int) -> Examined:
         return Examined(collective, "other", size, reason=str(reason))
     if not readers.uses:
         return Examined(collective, "other", size, reason=read_by_none(readers.others, readers.refused))
-    kind, einsums, case = "all-gather-einsum", tuple(u.instruction for u in readers.uses), readers.uses[0].case.value
     try:
         groups = finder.groups(collective)
         if groups.size != count:
             raise Refusal(f"gathers {count} shards in groups of {groups.size}")
     except (Refusal, UnsupportedError) as reason:
-        return Examined(collective, kind, size, einsums, case, str(reason))
-    gather = Gather(collective, groups, dim, readers)
-    return Examined(collective, kind, size, einsums, case, gather=gather)
+        return _read(collective, size, readers, reason=str(reason))
+    return _read(collective, size, readers, Gather(collective, groups, dim, readers))
+
+
+def _read(
+    collective: Collective, size: int, readers: Readers, gather: Gather | None = None, reason: str = ""
+) -> Examined:
+    """A gather that einsums read."""
+    einsums, case = tuple(u.instruction for u in readers.uses), readers.uses[0].case.value
+    return Examined(collective, "all-gather-einsum", size, einsums, case, reason, gather)
 
 
 def _reduction(finder: Finder, collective: Collective, size: int) -> Examined:

@@ -47,6 +47,11 @@ class Readers:
     refused: tuple[str, ...]
     """Why einsums that read it cannot be done block by block."""
 
+    def without(self, einsum: int, name: str, reason: str) -> Readers:
+        """The same where an einsum among `uses`, called `name`, needs the whole array for a `reason`."""
+        uses = tuple(u for u in self.uses if u.instruction != einsum)
+        return Readers(uses, (*self.others, name), (*self.other_ids, einsum), (*self.refused, reason))
+
 
 @dataclass(frozen=True, slots=True)
 class Reduction:

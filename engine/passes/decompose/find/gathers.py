@@ -54,6 +54,18 @@ class GatherClass:
         return replace(self, site=site, later=later)
 
 
+def read_twice(flow: Flow, gathers: Iterable[Gather]) -> frozenset[int]:
+    """Einsums whose operands are both gathers of the same data: while one has a shard, it needs all of the other."""
+    seen: dict[object, set[int]] = {}
+    twice: set[int] = set()
+    for gather in gathers:
+        einsums = {use.instruction for use in gather.readers.uses}
+        others = seen.setdefault(_key(flow, gather), set())
+        twice |= einsums & others
+        others |= einsums
+    return frozenset(twice)
+
+
 class Dependences:
     """Which of the einsums and readers around gathers depend on which, per computation."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from engine.ir.module import Module
 from engine.passes.decompose.decompose import Decompose
 from engine.passes.passes import Context
 from tests.engine.passes.decompose.running import Array, reloaded, run
-from tests.engine.passes.decompose.texts import machine, module
+from tests.engine.passes.decompose.texts import ALL, machine, module
 
 BATCHED = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
 
@@ -138,6 +139,27 @@ def compare(of: Module, done: Module) -> None:
     for original, decomposed in zip(before, after, strict=True):
         for expected, found in zip(original, decomposed, strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * float(np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("form", ["rolled", "unrolled"])
+def test_an_einsum_of_two_equal_gathers_reads_all_of_both(form: Literal["rolled", "unrolled"]) -> None:
+    of = module(f"""
+  x = f32[2,3] parameter(0)
+  w = f32[3,5] parameter(1)
+  g = f32[8,3] all-gather(x), dimensions={{0}}, {ALL}
+  h = f32[8,3] all-gather(x), dimensions={{0}}, {ALL}
+  both = f32[8,8] dot(g, h), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  one = f32[8,5] dot(h, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT out = (f32[8,8], f32[8,5]) tuple(both, one)
+""")
+    done = Decompose(gate=False, form=form).apply(of, Context(machine(of)))
+    verdicts = {c.id: c for c in done.candidates}
+    assert verdicts["g"].reason == (
+        "read by no einsum that can work on shards: both operands of both are gathers of the same data"
+    )
+    assert verdicts["h"].chosen
+    assert [of.instructions[e].name for e in verdicts["h"].einsums] == ["one"]
+    compare(of, done.module)
 
 
 @st.composite
