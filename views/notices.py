@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from views.icons import icon
@@ -83,16 +83,18 @@ class _Row(QFrame):
         line.setSpacing(2 * GRID)
         sign = QLabel("▲")
         sign.setStyleSheet(f"color: {host.theme.warning}")
-        line.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+        line.addWidget(sign)
         words = QVBoxLayout()
         words.setSpacing(0)
         sentence, _, place = text.partition("\n\n")
-        words.addWidget(_label(sentence))
+        words.addStretch(1)
+        words.addWidget(_Text(sentence))
         if place:
-            shown = _label("\n".join(place.splitlines()[:_LINES]))
+            shown = _Text("\n".join(place.splitlines()[:_LINES]))
             shown.setFont(code_font())
             shown.setToolTip(place)
             words.addWidget(shown)
+        words.addStretch(1)
         line.addLayout(words, 1)
         for title, act in ways:
             button = QPushButton(title)
@@ -112,10 +114,16 @@ def _do(act: Callable[[], object], dismiss: Callable[[], None]) -> None:
     act()
 
 
-def _label(text: str) -> QLabel:
-    made = QLabel(text)
-    made.setWordWrap(True)  # Qt's signature
-    made.setTextFormat(Qt.TextFormat.PlainText)
-    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
-    return made
+class _Text(QLabel):
+    """As high as its lines are: the bar stands where Qt does not ask for a height by the width."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.setWordWrap(True)  # Qt's signature
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.setFixedHeight(self.heightForWidth(self.width()))

@@ -98,11 +98,14 @@ def show_variants(variants: Sequence[Variant]) -> None:
             time_text(m.comm),
             time_text(m.exposed),
             f"{m.overlap_fraction:.0%}" if m.transfer_union else "",
-            "" if measured else bytes_text(m.peak_memory),
+            "" if measured else f"{'▲ ' if variant.over_memory else ''}{bytes_text(m.peak_memory)}",
             "" if measured else f"{m.max_in_flight} of {_total(variant)}",
             "" if measured else time_text(m.lower_bound),
         )
     console().print(table)
+    for variant in variants:
+        if variant.over_memory:
+            console().print(f"▲ {variant.name}: {variant.memory_warning}", markup=False)
 
 
 def _total(variant: Variant) -> str:

@@ -63,4 +63,5 @@ def _variant(variant: Variant, base: Variant) -> dict[str, Any]:
         "metrics": variant.metrics,
         "change": "" if variant is base else gain_text(base.metrics.makespan, variant.metrics.makespan),
         "source": _SOURCES.get(variant.source, "model"),
+        "memory_warning": variant.memory_warning,
     }

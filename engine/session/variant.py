@@ -9,6 +9,7 @@ from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.passes.candidate import Candidate
 from engine.passes.fusion import Fusion
+from engine.quantities import bytes_text
 from engine.schedule.binding import Held
 from engine.schedule.problem import Schedule
 from engine.session.given import Recording
@@ -58,6 +59,23 @@ class Variant:
     def is_measured(self) -> bool:
         """Whether the times were measured; what a profile does not tell (memory, in flight, a bound) is 0 then."""
         return self.source == Origin.MEASURED
+
+    @property
+    def over_memory(self) -> int:
+        """Bytes by which the simulated peak exceeds the chip's HBM; 0 where it fits, or nothing tells it."""
+        return 0 if self.is_measured else max(0, self.metrics.peak_memory - self.program.machine.chip.hbm_bytes)
+
+    @property
+    def memory_warning(self) -> str:
+        """One sentence where the plan would run out of memory; empty where it fits."""
+        if not self.over_memory:
+            return ""
+        chip = self.program.machine.chip
+        peak, over, room = map(bytes_text, (self.metrics.peak_memory, self.over_memory, chip.hbm_bytes))
+        return (
+            f"Its peak memory of {peak}, as simulated, is {over} more than the {room} of HBM that {chip.title} has: it "
+            "would not run there. A memory cap keeps a schedule below."
+        )
 
     def compares_with(self, other: Variant) -> bool:
         """Whether a difference of their times says anything: a prediction is not set against a measurement."""

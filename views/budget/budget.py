@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from engine.quantities import bytes_text, time_text
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
 from engine.session.session import Asked, Entry, Session
@@ -100,7 +100,7 @@ class BudgetPane(QWidget):
             return f"{entry.key}: {len(found)} of {len(BUDGETS)} budgets predicted"
         assert knee is not None
         best = dict(found)[knee]
-        return f"{entry.key}: the knee is at {knee} ({time_text(best.makespan)}); more in flight gains under 1 %"
+        return f"{entry.key}: the knee is at {knee} ({time_text(best.makespan)}); {beyond(found, knee)}"
 
     def _take(self, budget: int) -> None:
         session = self._host.store.state
@@ -121,6 +121,20 @@ def knee_of(found: Sequence[tuple[int, Metrics]]) -> int | None:
         return None
     best = min(metrics.makespan for _, metrics in found)
     return min(budget for budget, metrics in found if metrics.makespan <= best * (1 + NEAR))
+
+
+def beyond(found: Sequence[tuple[int, Metrics]], knee: int) -> str:
+    """What budgets above the knee come to: no schedule is bound to use what it may, but a greedy one does."""
+    best = dict(found)[knee].makespan
+    above = [(metrics.makespan, budget) for budget, metrics in found if budget > knee]
+    if not above:
+        return "fewer in flight are slower"
+    worst, at = max(above)
+    if worst <= best * (1 + NEAR):
+        return f"more in flight gains under {NEAR:.0%}".replace("%", " %")
+    slower = sum(makespan > best * (1 + NEAR) for makespan, _ in above)
+    which = "more in flight is slower" if slower == len(above) else f"{slower} of {len(above)} larger ones are slower"
+    return f"{which}, up to {gain_text(best, worst)} at {at} ({time_text(worst)})"
 
 
 def _with_budget(entry: Entry, total: int) -> Plan:

@@ -30,7 +30,7 @@ from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Gone, Host, follow
 from views.theme import GRID
-from views.timeline.paint_header import ACROSS, SOURCES, origin_text
+from views.timeline.paint_header import ACROSS, OVER, SOURCES, origin_text
 
 _HEAD = ("", "module", "variant", "scheduler", "budget")
 _MODULE = 1
@@ -56,6 +56,8 @@ class Line:
     """What its module is called, empty where there is but one."""
     proof: str = ""
     """How far it is from the best order, where its scheduler proved that."""
+    room: int = 0
+    """Bytes of HBM that the chip has."""
     origin: Origin = Origin.MODEL
     """Only times of one origin are compared: a prediction is not set against a measurement."""
 
@@ -166,6 +168,7 @@ class ComparePane(QWidget):
                 origin_text(e.variant),
                 _module(session, e),
                 e.variant.proof,
+                e.variant.program.machine.chip.hbm_bytes,
                 e.variant.source,
             )
             for e in session.entries
@@ -178,7 +181,8 @@ class ComparePane(QWidget):
             answer = self._host.predicted(entry.asking(plan)) if entry is not None else None
             if isinstance(answer, Metrics) and plan not in there:
                 module = _module(session, entry) if entry is not None else ""
-                tried.append(Line("", tried_title(plan), plan, answer, SOURCES[Origin.MODEL], module))
+                room = entry.variant.program.machine.chip.hbm_bytes if entry is not None and entry.variant else 0
+                tried.append(Line("", tried_title(plan), plan, answer, SOURCES[Origin.MODEL], module, room=room))
         tried.sort(key=lambda line: line.metrics.makespan)
         return (*shown, *tried)
 
@@ -219,8 +223,12 @@ class ComparePane(QWidget):
                 text = "–" if untold else metric.text(line.metrics)
                 most = best[line.origin][number]
                 wins = not untold and most is not None and metric.value(line.metrics) == most
-                role = theme.gain if wins else theme.text
-                self._cell(row, len(_HEAD) + number, f"✓ {text}" if wins else text, role, strong=wins, right=True)
+                over = metric.held and not untold and 0 < line.room < metric.value(line.metrics)
+                role = theme.loss if over else theme.gain if wins else theme.text
+                mark = OVER if over else "✓" if wins else ""
+                self._cell(row, len(_HEAD) + number, f"{mark} {text}".strip(), role, strong=wins or over, right=True)
+                if over:
+                    self._tip(row, len(_HEAD) + number, f"{text}, as simulated: the chip has {bytes_text(line.room)}")
             change = _change(line, base)
             faster = theme.gain if change.startswith(MINUS) else theme.loss if change.startswith("+") else theme.muted
             self._cell(row, _CHANGE, change, faster, right=True)

@@ -29,6 +29,8 @@ class Column:
     tip: str = ""
     judged: bool = True
     """Whether one value is better than another at all."""
+    held: bool = False
+    """Whether the chip's memory must hold it."""
     simulated: bool = False
     """Whether only a simulation tells it: profiles hold no such figure."""
 
@@ -49,7 +51,8 @@ COLUMNS = (
         "peak memory",
         lambda m: m.peak_memory,
         lambda m: bytes_text(m.peak_memory),
-        tip="Most bytes live at a moment",
+        tip="Most bytes live at a moment, as simulated; ▲ where the chip has less HBM",
+        held=True,
         simulated=True,
     ),
     Column(

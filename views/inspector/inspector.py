@@ -32,7 +32,7 @@ from views.ports import Host, follow
 from views.stale import StaleNote
 from views.theme import GRID
 from views.timeline.budget_marks import sentence
-from views.timeline.paint_header import SOURCES, origin_text
+from views.timeline.paint_header import OVER, SOURCES, origin_text
 
 _MOST_LINKS = 12
 _MOST_HELD = 4
@@ -298,6 +298,13 @@ def _held_back(session: Session) -> str:
     return _section(f"Budget, in {entry.key}", body)
 
 
+def _peak(variant: Variant) -> str:
+    """Against the chip's HBM, whether it fits or not."""
+    room = f"of {bytes_text(variant.program.machine.chip.hbm_bytes)} HBM"
+    text = f"{bytes_text(variant.metrics.peak_memory)} {room}"
+    return f"<b>{OVER} {text}</b>" if variant.over_memory else text
+
+
 _SIMULATED = frozenset({"lower bound", "peak memory", "most in flight"})
 """What profiles do not tell."""
 
@@ -319,7 +326,7 @@ def _about_variant(session: Session) -> str:
         ("communication", time_text(metrics.comm)),
         ("exposed", time_text(metrics.exposed)),
         ("overlapped", f"{metrics.overlap_fraction:.0%}"),
-        ("peak memory", bytes_text(metrics.peak_memory)),
+        ("peak memory", _peak(variant)),
         ("most in flight", str(metrics.max_in_flight)),
         ("FLOPS used", f"{metrics.flops_utilization:.0%}"),
         ("times from", origin_text(variant)),
@@ -333,4 +340,7 @@ def _about_variant(session: Session) -> str:
     title = (
         f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {escape(session.title_of(entry))}</b></p>"
     )
-    return title + _table(rows, "gray") + check + _section("Assumed", listed)
+    warning = _section(
+        "Memory", f"<p style='margin:0'>{escape(variant.memory_warning)}</p>" if variant.over_memory else ""
+    )
+    return title + _table(rows, "gray") + warning + check + _section("Assumed", listed)

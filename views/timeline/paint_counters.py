@@ -16,6 +16,9 @@ from views.timeline.delta import lead_of
 from views.timeline.scene import Scene
 from views.timeline.stack import Row, RowKind
 
+_IN_SIGHT = 4
+"""A limit that is at most so many times the peak is in the picture."""
+
 
 def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
     """The in-flight or the memory curve of an entry."""
@@ -26,13 +29,16 @@ def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
     flight = row.kind == RowKind.IN_FLIGHT
     curve = variant.timeline.in_flight if flight else variant.timeline.memory
     limit = variant.schedule.budget.total if flight else variant.plan.memory_cap
+    room = None if flight or variant.is_measured else variant.program.machine.chip.hbm_bytes
     fill = scene.theme.in_flight if flight else scene.theme.memory.fill
-    top = max(curve.peak, limit if limit is not None and limit <= 4 * max(1, curve.peak) else 0, 1)
-    _paint_curve(painter, scene, row, curve, top, fill, limit)
+    top = max(curve.peak, *(line for line in (limit, room) if line is not None and line <= _IN_SIGHT * curve.peak), 1)
+    _paint_curve(painter, scene, row, curve, top, fill, limit if limit is not None else room)
     if flight:
         paint_budget_marks(painter, scene, row)
     if limit is not None:
         _paint_limit(painter, scene, row, limit, top, f"budget {limit}" if flight else f"cap {bytes_text(limit)}")
+    if room is not None and (limit is None or room < limit):
+        _paint_limit(painter, scene, row, room, top, f"HBM {bytes_text(room)}")
 
 
 def sampled(curve: Curve, start: int, stop: int, columns: int) -> tuple[Ints, Ints]:

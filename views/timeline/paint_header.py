@@ -47,6 +47,21 @@ def origin_text(variant: Variant) -> str:
     return " + ".join((SOURCES[Origin.MODEL], *dict.fromkeys(_PRICED[o] for o in found if o in _PRICED)))
 
 
+OVER = "▲"
+"""Before a peak of memory that the chip's HBM does not hold."""
+
+
+def peak_text(variant: Variant) -> str:
+    """The simulated peak of memory, marked where the chip does not have it; empty where nothing tells it."""
+    if variant.is_measured:
+        return ""
+    return (
+        f"{OVER} {bytes_text(variant.metrics.peak_memory)}"
+        if variant.over_memory
+        else bytes_text(variant.metrics.peak_memory)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One column of a header."""
@@ -65,7 +80,7 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
     metrics = variant.metrics
     exposed = "exposed" if metrics.exposed else "muted"
     figures = [
-        Figure("peak", "" if variant.is_measured else bytes_text(metrics.peak_memory), 33 * GRID),
+        Figure("peak", peak_text(variant), 33 * GRID, "loss" if variant.over_memory else "text"),
         Figure("exposed", time_text(metrics.exposed), 36 * GRID, exposed),
         Figure("", time_text(metrics.makespan), 20 * GRID, "strong"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -43,6 +44,15 @@ def test_report_is_one_file_that_fetches_nothing() -> None:
     assert not re.search(r'(src|href)="', html)
     assert html.count("<td>model</td>") == 2
     assert "Predicted" in html
+
+
+def test_a_plan_that_does_not_fit_into_the_chip_says_so() -> None:
+    evaluator = evaluated()
+    fits = evaluator.evaluate(plain_plan(evaluator.module))
+    chip = replace(fits.program.machine.chip, hbm_bytes=fits.metrics.peak_memory - 1)
+    large = replace(fits, program=replace(fits.program, machine=replace(fits.program.machine, chip=chip)))
+    assert "▲" not in report_html(evaluator.module, evaluator.machine, [fits])
+    assert large.memory_warning in report_html(evaluator.module, evaluator.machine, [fits, large])
 
 
 def test_picture_is_well_formed_and_keeps_every_exposed_gap() -> None:
