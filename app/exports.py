@@ -16,10 +16,11 @@ from app.jobs import Jobs
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.execute.targets import CUDA, TPU, Target, installed
-from engine.export.bundle import check_bundled
+from engine.export.bundle import check_bundled, check_place
 from engine.export.captured import check_dumped, read_capture
 from engine.export.contents import FORMATS
 from engine.export.tuned import Bundled
+from engine.export.writing import check_writable
 from engine.ir.module import Module
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.judging import Judgement, searches_itself
@@ -114,6 +115,11 @@ class Exports(QObject):
         module = self._documents.module_of(entry)
         if entry is None or entry.variant is None or module is None or self.writing.running:
             return
+        try:
+            check_writable(path)
+        except LapstrakeError as error:
+            self._wrote(to, Outcome(good=False, said=str(error), way_out="Name another file, or export again."))
+            return
         title = f"{FORMATS[to].title} of {entry.key}"
         self.writing = Writing(to, running=True)
 
@@ -140,7 +146,7 @@ class Exports(QObject):
 
     def tune(self, wish: Wish) -> None:
         entry = self._begin()
-        if entry is None:
+        if entry is None or not self._has_place(wish):
             return
         self._found = None
         self._show(Progress(Stage.SEARCHING))
@@ -187,9 +193,18 @@ class Exports(QObject):
         self._tell()
 
     def bundle(self, wish: Wish, plan: Plan) -> None:
-        if self._begin() is not None:
+        if self._begin() is not None and self._has_place(wish):
             self._show(replace(self.progress, best=plan, outcome=None))
             self._bundle(wish, plan, None)
+
+    def _has_place(self, wish: Wish) -> bool:
+        """Whether a bundle can be written where it is to go: found out before the search, not after it."""
+        try:
+            check_place(wish.path)
+        except LapstrakeError as error:
+            self._end(Outcome(good=False, said=str(error), way_out="Name another place; what is there is as it was."))
+            return False
+        return True
 
     def stop(self) -> None:
         self._jobs.cancel(self._job)

@@ -11,7 +11,7 @@ from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Control
 from engine.errors import UsageError
 from engine.execute.targets import Target, check_installed
-from engine.export.bundle import check_bundled
+from engine.export.bundle import check_bundled, check_place
 from engine.export.captured import captured_file, check_dumped, check_source, read_capture
 from engine.export.tuned import write_tuned
 from engine.session.choices import DIMENSIONS, Choices, parse_dimensions
@@ -35,6 +35,7 @@ def run(arguments: Namespace) -> int:
         check_bundled(module)
         if capture is None:
             check_dumped(module)
+        check_place(arguments.output)
         if arguments.order_only and capture is None:
             raise UsageError(
                 f"{arguments.file}: --order-only needs a folder that lapstrake capture wrote: what a compiler made of "

@@ -31,7 +31,7 @@ from engine.export.report_html import report_html
 from engine.export.routes import Kind, readme, undoing
 from engine.export.schedule_text import schedule_text
 from engine.export.tagging import fusions, grouped, is_tagged, names, orders, tagged
-from engine.export.writing import write_atomically
+from engine.export.writing import check_writable, write_atomically
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Module
@@ -190,8 +190,7 @@ def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
     if target.suffix == ".zip":
         write_atomically(target, _zipped(content))
         return
-    if target.exists() and not (target / "manifest.json").is_file():
-        raise UsageError(f"{target} exists and is no bundle: name another folder, or remove it")
+    _refuse_other(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -206,6 +205,21 @@ def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_place(path: str) -> None:
+    """Raises UsageError where `write_bundle` could not write: asked before a search, which may take minutes."""
+    target = Path(path)
+    if target.suffix == ".zip":
+        check_writable(target)
+    else:
+        _refuse_other(target)
+        check_writable(target, makes_folders=True)
+
+
+def _refuse_other(target: Path) -> None:
+    if target.exists() and not (target / "manifest.json").is_file():
+        raise UsageError(f"{target} exists and is no bundle: name another folder, or remove it")
 
 
 def _structure(plan: Plan) -> str:

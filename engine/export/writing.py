@@ -33,6 +33,27 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
 
 
+def check_writable(path: str | os.PathLike[str], *, makes_folders: bool = False) -> None:
+    """Raises UsageError where nothing can be written at `path`, before the work that makes its content is begun.
+
+    With `makes_folders` it is to be a folder, and those over it may be missing.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        return  # a device or a pipe
+    if target.is_dir() and not makes_folders:
+        raise UsageError(f"cannot write {target}: it is a folder, and a file was expected")
+    folder = target.parent
+    while makes_folders and not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        # Asked by doing: what the permissions say is not all there is (disks that are read-only, or full).
+        with tempfile.NamedTemporaryFile(prefix=f".{target.name[:32]}.", dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+
+
 def _write_through(device: Path, content: bytes) -> None:
     """Into a device or a pipe: to rename something over it would take it from everybody else."""
     try:

@@ -263,7 +263,8 @@ def marked(session: Session, time: int, note: str = "") -> Session:
 def with_options(plan: Plan, name: str, values: Mapping[str, str | None]) -> Plan:
     """`plan` with options of its pass `name` set, or taken back to their defaults (None).
 
-    A pass that is missing is put in where it belongs: ``decompose`` first, ``async-permute`` after it, ``fuse`` last.
+    A pass that is missing is put in where it belongs: ``flatten`` first, then ``decompose``, ``async-permute`` after
+    it, ``fuse`` last.
     """
     parts = {part: dict(given) for part, given in options.split(plan.passes)}
     given = parts.setdefault(name, {})
@@ -297,11 +298,11 @@ def overridden(plan: Plan, collectives: Iterable[str], verdict: str | None) -> P
     return with_options(plan, "decompose", values)
 
 
-_RANK = {"decompose": 0, "async-permute": 1, "fuse": 2}
+_RANK = {"flatten": 0, "decompose": 1, "async-permute": 2, "fuse": 3}
 
 
 def _joined(parts: Mapping[str, Mapping[str, str]]) -> str:
-    order = sorted(parts, key=lambda name: _RANK.get(name, 1))
+    order = sorted(parts, key=lambda name: _RANK.get(name, 2))
     return ",".join(
         f"{name}{{{','.join(f'{key}={value}' for key, value in parts[name].items())}}}" if parts[name] else name
         for name in order

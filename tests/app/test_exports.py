@@ -78,6 +78,29 @@ def test_every_format_is_written_beside_the_module(qtbot: QtBot, explorer: Explo
     assert "cannot write" in outcome.said
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_the_search(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
+    explorer.perform("tune")
+    (tmp_path / "file").write_text("no folder", "utf-8")
+    (tmp_path / "mine").mkdir()
+    page, jobs = explorer.export.bundle, explorer.jobs()
+    for name, said in (("file/a.bundle", "cannot write"), ("mine", "is no bundle"), ("none/a.zip", "cannot write")):
+        page.path.setText(str(tmp_path / name))
+        page.tune.click()
+        outcome = explorer.exports.progress.outcome
+        assert outcome is not None
+        assert not outcome.good
+        assert said in outcome.said
+        assert "what is there is as it was" in outcome.way_out
+    assert explorer.exports.progress.stage is Stage.IDLE
+    assert len(explorer.jobs()) == len(jobs)
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(("step", "window"))) == [
+        "file",
+        "mine",
+    ]
+
+
 def test_a_search_ends_in_a_bundle(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
     explorer.perform("tune")
     page = explorer.export.bundle
@@ -161,7 +184,6 @@ def test_a_tpu_s_compiler_judges_every_plan(
 def test_what_fails_is_said_and_nothing_is_lost(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
     page = explorer.export.bundle
     (tmp_path / "mine").mkdir()
-    page.path.setText(str(tmp_path / "mine"))
     page.dimensions["ring"].setChecked(True)
     for name, choice in page.dimensions.items():
         choice.setChecked(name == "ring")
@@ -171,12 +193,13 @@ def test_what_fails_is_said_and_nothing_is_lost(qtbot: QtBot, explorer: Explorer
     assert "fits a memory cap of 1.00 KiB" in outcome.said
     assert all(trial.metrics is None for trial in explorer.exports.progress.trials)
     page.cap.clear()
+    page.path.setText(str(tmp_path / "mine"))
     wish = page.wish()
     assert wish is not None
     explorer.exports.bundle(wish, Plan("decompose", "bottom-up"))
     outcome = ended(qtbot, explorer)
     assert "exists and is no bundle" in outcome.said
-    assert "what was there before is as it was" in outcome.way_out
+    assert "what is there is as it was" in outcome.way_out
     assert list((tmp_path / "mine").iterdir()) == []
 
 
@@ -199,7 +222,8 @@ def test_another_file_forgets_what_was_found(qtbot: QtBot, explorer: Explorer, t
     page.tune.click()
     qtbot.waitUntil(lambda: bool(explorer.exports.progress.trials), timeout=LONG)
     explorer.open(str(shutil.copy(SAMPLE, tmp_path / "other.hlo")))
-    assert explorer.exports.progress.stage is Stage.IDLE
+    qtbot.waitUntil(lambda: explorer.exports.progress.stage is Stage.IDLE, timeout=LONG)
+    assert explorer.store.state.path.endswith("other.hlo")
     assert not explorer.exports.progress.trials
     qtbot.waitUntil(lambda: explorer.store.state.facts is not None, timeout=LONG)
 

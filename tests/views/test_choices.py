@@ -30,3 +30,11 @@ def test_every_value_can_be_chosen_and_is_shown(choice: Choice) -> None:
 def test_decomposing_makes_permutes_asynchronous() -> None:
     form = next(choice for choice in CHOICES if choice.caption == "decompose")
     assert with_value(Plan(), form, "rolled").passes == "decompose{form=rolled},async-permute"
+
+
+def test_flattening_comes_before_decomposing() -> None:
+    flatten = next(choice for choice in CHOICES if choice.caption == "flatten")
+    plan = with_value(Plan("decompose,async-permute,fuse"), flatten, "contracting")
+    assert plan.passes == "flatten,decompose,async-permute,fuse"
+    assert with_value(plan, flatten, "all").passes == "flatten{indices=all},decompose,async-permute,fuse"
+    assert with_value(plan, flatten, OFF).passes == "decompose,async-permute,fuse"

@@ -39,6 +39,13 @@ class Choice:
 
 CHOICES = (
     Choice(
+        "flatten",
+        "flatten",
+        "indices",
+        "Make neighbouring indices of an einsum one, before anything else: compilers pay for each further one",
+        optional=True,
+    ),
+    Choice(
         "decompose",
         "decompose",
         "form",

@@ -14,7 +14,7 @@ import pytest
 from engine.errors import UsageError
 from engine.export.report_html import report_html
 from engine.export.svg import COLOURS, Strip, timelines_svg
-from engine.export.writing import write_atomically
+from engine.export.writing import check_writable, write_atomically
 from engine.hlo.reading import read_here
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan, plain_plan
@@ -88,3 +88,18 @@ def test_a_device_is_written_into_and_not_replaced() -> None:
         assert os.read(reader, 99) == b"through"
     finally:
         os.close(reader)
+
+
+def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new.html")
+    check_writable(tmp_path / "a" / "b" / "new.bundle", makes_folders=True)
+    (tmp_path / "file").write_bytes(b"")
+    for place, folders in (
+        ("none/new.html", False),
+        ("file/new.html", False),
+        ("file/a/new.bundle", True),
+        ("", False),
+    ):
+        with pytest.raises(UsageError, match="cannot write"):
+            check_writable(tmp_path / place, makes_folders=folders)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
