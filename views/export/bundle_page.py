@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QSizePolicy,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -58,8 +57,7 @@ class BundlePage(QWidget):
         self._complaint: Outcome | None = None
         self.known = QLabel()
         self.known.setWordWrap(True)
-        self.search = QToolButton()
-        self.search.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.search = QPushButton()
         self.search.setToolTip("What is searched; the rest stays as in the active variant's plan")
         menu = QMenu(self.search)
         menu.setToolTipsVisible(True)  # Qt's signature

@@ -141,7 +141,6 @@ def _button(text: str, tip: str, signal: object) -> QToolButton:
     button = QToolButton()
     button.setText(text)
     button.setToolTip(tip)
-    button.setAutoRaise(True)
     emit = getattr(signal, "emit", None)
     if emit is not None:
         button.clicked.connect(lambda _: emit())

@@ -328,7 +328,7 @@ def _about_variant(session: Session) -> str:
         ("overlapped", f"{metrics.overlap_fraction:.0%}"),
         ("peak memory", _peak(variant)),
         ("most in flight", str(metrics.max_in_flight)),
-        ("FLOPS used", f"{metrics.flops_utilization:.0%}"),
+        ("FLOPS utilization", f"{metrics.flops_utilization:.0%}"),
         ("times from", origin_text(variant)),
     ]
     if variant.is_measured:

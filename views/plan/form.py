@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -97,7 +98,8 @@ class PlanForm(QDialog):
         self.scheduler = QComboBox()
         self.scheduler.addItems(SCHEDULERS.names())
         self.budget, self.cap = QLineEdit(), QLineEdit()
-        self.budget.setPlaceholderText("the chip's; 4, or permute=4,gather=1,total=5")
+        self.budget.setPlaceholderText("the chip's; 4; permute=4,total=5")
+        self.budget.setToolTip("In flight at a moment: 4 of all kinds, or by kind as permute=4,gather=1,total=5")
         self.cap.setPlaceholderText("none; 16 GiB")
         self.passes = {name: OptionsBox(name, PASSES.load(name), optional=True) for name in PASSES.names()}
         self.schedulers = {n: OptionsBox(n, SCHEDULERS.load(n), optional=False) for n in SCHEDULERS.names()}
@@ -114,16 +116,27 @@ class PlanForm(QDialog):
 
     def _lay_out(self) -> None:
         content = QWidget()
-        column = QVBoxLayout(content)
-        head = QFormLayout()
+        column = QVBoxLayout()
+        first = QWidget()
+        first.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        head = QFormLayout(first)
+        head.setContentsMargins(0, 0, 0, 0)
         for caption, control in (("name", self.name), ("budget", self.budget), ("memory cap", self.cap)):
             control.setAccessibleName(caption)
             head.addRow(caption, control)
         head.addRow("scheduler", self.scheduler)
-        column.addLayout(head)
-        for box in (*self.schedulers.values(), *self.passes.values()):
+        column.addWidget(first)
+        for box in self.schedulers.values():
             column.addWidget(box)
         column.addStretch(1)
+        passes = QVBoxLayout()
+        for box in self.passes.values():
+            passes.addWidget(box)
+        passes.addStretch(1)
+        beside = QHBoxLayout(content)
+        beside.setSpacing(4 * GRID)
+        beside.addLayout(column, 1)
+        beside.addLayout(passes, 1)
         scroll = QScrollArea()
         scroll.setWidget(content)
         scroll.setWidgetResizable(True)
@@ -138,7 +151,7 @@ class PlanForm(QDialog):
         whole.addWidget(scroll, 1)
         whole.addWidget(self.said)
         whole.addLayout(buttons)
-        self.resize(110 * GRID, 150 * GRID)
+        self.resize(200 * GRID, 165 * GRID)
 
     def _show(self, plan: Plan) -> None:
         given = {name: dict(values) for name, values in options.split(plan.passes)}

@@ -9,6 +9,7 @@ from PySide6.QtGui import (
     QAccessible,
     QContextMenuEvent,
     QFontMetrics,
+    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -17,7 +18,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from engine.ir.graph import Ints
 from engine.session import edits
@@ -44,6 +45,7 @@ from views.timeline.scene import AXIS, GUTTER, Positions, Scene
 from views.timeline.search import Found
 from views.timeline.stack import HEADER, Row, Stack, stack_of
 from views.timeline.things import things_of
+from views.timeline.tips import tip_at
 
 _DRAG = 4
 """Pixels a press may move and still be a click."""
@@ -360,11 +362,14 @@ class TimelineView(QAbstractScrollArea):
         return Qt.CursorShape.OpenHandCursor if named else Qt.CursorShape.ArrowCursor
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The mouse leaves the viewport, which Qt does not pass on as leaving the scroll area."""
+        """The mouse leaves the viewport or rests on it, which Qt does not pass on to the scroll area."""
         if event.type() == QEvent.Type.Leave and watched is self.viewport():
             self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=(), lit=())
             self.hovered.emit("")
             self.viewport().update()
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent) and watched is self.viewport():
+            QToolTip.showText(event.globalPos(), tip_at(self.scene(), QPointF(event.pos())), self)
+            return True
         return super().eventFilter(watched, event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
