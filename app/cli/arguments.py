@@ -21,7 +21,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     words = list(argv)
     if not words or (words[0] not in _COMMANDS and not words[0].startswith("-")) or words[0] == "-":
         words.insert(0, "open")
-    return _parser().parse_args(words)
+    if words[0] != "capture" or "--" not in words:
+        return _parser().parse_args(words)
+    # argparse forgets arguments of the script that come after options of ours.
+    end = words.index("--")
+    parsed = _parser().parse_args(words[:end])
+    parsed.arguments += words[end + 1 :]
+    return parsed
 
 
 def _version() -> str:
