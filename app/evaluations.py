@@ -10,9 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 
 from app.jobs import Jobs
+from app.soon import Soon
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.ir.module import Module
@@ -45,10 +46,7 @@ class Evaluations(QObject):
         self._running: dict[str, _Running] = {}
         self._results: OrderedDict[Asked, Variant] = OrderedDict()
         self._refused: dict[tuple[str, Asked], str] = {}
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._catch_up)
+        self._soon = Soon(self._catch_up, self)
         self._stop = store.subscribe(self._session_changed)
 
     def close(self) -> None:

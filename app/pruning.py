@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 
 from app.evaluations import Evaluations, shared_by
 from app.jobs import Jobs
+from app.soon import Soon
 from engine.ir.module import Module
 from engine.session import edits
 from engine.session.plan import best_passes, plain_plan
@@ -33,10 +34,7 @@ class Pruning(QObject):
         self._modules: Mapping[str, Module] = {}
         self._tried: set[tuple[str, Asked]] = set()
         self._job = 0
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._look)
+        self._soon = Soon(self._look, self)
         self._stop = store.subscribe(lambda session, changed: self._soon.start() if "entries" in changed else None)
 
     def close(self) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.given_work import Recorded
 from app.jobs import Jobs
+from app.soon import Soon
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.ir.module import Module
@@ -47,10 +48,7 @@ class Recordings(QObject):
         self._known: dict[_Asked, Recorded] = {}
         self._running: dict[str, _Running] = {}
         self._refused: set[tuple[str, _Asked]] = set()
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._catch_up)
+        self._soon = Soon(self._catch_up, self)
         self._stop = store.subscribe(self._session_changed)
 
     def close(self) -> None:

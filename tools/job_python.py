@@ -1,7 +1,7 @@
 """Makes `build/job-python`: the newest Python and jax that `lapstrake_job.py` is kept working with.
 
-It holds jax alone, as a job's environment does. Prints its interpreter; exit status 2 with a sentence where none can be
-made. The tests of `make test-all` call it.
+It holds jax alone, as a job's environment does. `python -m tools.job_python` prints its interpreter; exit status 2 with
+a sentence where none can be made. The tests of `make test-all` call it.
 """
 
 from __future__ import annotations
@@ -11,34 +11,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "build" / "job-python"
+from tools.side_python import BUILD, make, python_in, say
+
+FOLDER = BUILD / "job-python"
 PYTHON, JAX = "3.12", "jax>=0.12,<0.13"
 _PROBE = "import sys, jax; print(jax.__version__); sys.exit(sys.version_info[:2] != (3, 12))"
 
 
-def main() -> int:
-    try:
-        print(interpreter())
-    except LookupError as reason:
-        print(reason, file=sys.stderr)
-        return 2
-    return 0
-
-
 def interpreter() -> Path:
     """The environment's Python, made when it is not there. Raises LookupError, with what is missing in words."""
-    python = FOLDER / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = python_in(FOLDER)
     if python.exists() and _starts(str(python), _PROBE):
         return python
     found = next((p for p in _candidates() if _starts(p, "import sys, ensurepip; print(sys.version_info[:2])")), None)
     if found is None:
         raise LookupError(f"no Python {PYTHON} with ensurepip is on PATH: install one to try jobs with {JAX}")
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    subprocess.run([found, "-m", "venv", str(FOLDER)], check=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", JAX]
-    if subprocess.run(install, check=False).returncode:
-        raise LookupError(f"pip could not install {JAX}; its message is above")
+    make(FOLDER, JAX, by=found)
     return python
 
 
@@ -60,4 +48,4 @@ def _starts(python: str, program: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(say(interpreter))

@@ -1,40 +1,27 @@
 """Makes `build/xprof-python`: XProf's converters, which exported profiles are read with.
 
-The wheel alone will do: what it asks for besides serves its web pages. Prints its interpreter; exit status 2 with a
-sentence where it cannot be made. The tests of `make test-all` call it.
+The wheel alone will do: what it asks for besides serves its web pages. `python -m tools.xprof_python` prints its
+interpreter; exit status 2 with a sentence where it cannot be made. The tests of `make test-all` call it.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "build" / "xprof-python"
+from tools.side_python import BUILD, make, python_in, say
+
+FOLDER = BUILD / "xprof-python"
 XPROF = "xprof>=2.22,<3"
-
-
-def main() -> int:
-    try:
-        print(interpreter())
-    except LookupError as reason:
-        print(reason, file=sys.stderr)
-        return 2
-    return 0
 
 
 def interpreter() -> Path:
     """The environment's Python, made when it is not there. Raises LookupError, with what is missing in words."""
-    python = FOLDER / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = python_in(FOLDER)
     if python.exists() and _imports(python):
         return python
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(FOLDER)], check=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", XPROF]
-    if subprocess.run(install, check=False).returncode:
-        raise LookupError(f"pip could not install {XPROF}; its message is above")
+    make(FOLDER, XPROF, alone=True)
     if not _imports(python):
         raise LookupError(f"{XPROF} is installed, but its converters do not start here")
     return python
@@ -46,4 +33,4 @@ def _imports(python: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(say(interpreter))

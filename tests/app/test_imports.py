@@ -18,28 +18,13 @@ from engine.session.commands import report_command
 from engine.session.given import Recording, RecordingKind, take
 from engine.session.plan import AS_LOADED
 from engine.session.session import Entry
+from tests.app.waiting import LONG, active, wait
 from views.plan.costs import ranks_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
 SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
 SCHEDULED = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
-LONG = 60_000
-
-
-def wait(qtbot: QtBot, explorer: Explorer) -> None:
-    def settled() -> bool:
-        session = explorer.store.state
-        idle = not explorer.documents.replacing and not any(job.state == "running" for job in explorer.jobs())
-        return idle and session.facts is not None and not any(entry.pending for entry in session.entries)
-
-    qtbot.waitUntil(settled, timeout=LONG)
-
-
-def active(explorer: Explorer) -> Entry:
-    entry = explorer.store.state.active_entry
-    assert entry is not None
-    return entry
 
 
 def test_costs_price_plans_and_are_undone_saved_and_removed(

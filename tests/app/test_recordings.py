@@ -18,28 +18,12 @@ from engine.profile.xspace_pb2 import XSpace
 from engine.session import edits
 from engine.session.evaluation import Evaluator
 from engine.session.plan import AS_LOADED
-from engine.session.session import Entry
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category, LaneKind
+from tests.app.waiting import LONG, active, wait
 from views.runs.runner import Stage, Task, Wish
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_forward_4_f32.hlo"
-LONG = 60_000
-
-
-def wait(qtbot: QtBot, explorer: Explorer) -> None:
-    def settled() -> bool:
-        session = explorer.store.state
-        idle = not any(job.state == "running" for job in explorer.jobs())
-        return idle and session.facts is not None and not any(entry.pending for entry in session.entries)
-
-    qtbot.waitUntil(settled, timeout=LONG)
-
-
-def active(explorer: Explorer) -> Entry:
-    entry = explorer.store.state.active_entry
-    assert entry is not None
-    return entry
 
 
 def test_a_run_is_profiled_shown_saved_and_opened_again(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from engine.control import Control
 from engine.cost.costs import Origin
 from engine.session.given import RecordingKind
 from engine.session.plan import MachineSpec
+from tests.app.waiting import LONG, wait
 from views.runs.rows import rows_of
 from views.runs.runner import CompiledRow, Stage, Task, Wish
 
@@ -22,16 +23,6 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
 MODULE = ROOT / "tests/data/partitioned/a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
 SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
-LONG = 60_000
-
-
-def wait(qtbot: QtBot, explorer: Explorer) -> None:
-    def settled() -> bool:
-        session = explorer.store.state
-        idle = not any(job.state == "running" for job in explorer.jobs())
-        return idle and session.facts is not None and not any(entry.pending for entry in session.entries)
-
-    qtbot.waitUntil(settled, timeout=LONG)
 
 
 def test_variants_are_timed_and_verified_against_each_other(qtbot: QtBot, explorer: Explorer) -> None:

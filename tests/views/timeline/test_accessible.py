@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from engine.session.plan import AS_LOADED
-from tests.views.fake_host import FakeHost, host_of
-from tests.views.synthetic import variant
+from tests.views.fake_host import FakeHost
 from views.accessible import MOST, PRESS
 from views.timeline.axis import TimeRange
 from views.timeline.things import ZOOM
 from views.timeline.view import TimelineView
 
 NAME, DESCRIPTION = QAccessible.Text.Name, QAccessible.Text.Description
-
-
-@pytest.fixture
-def host() -> FakeHost:
-    return host_of(variant(1, plan=AS_LOADED, name="as loaded"), variant(1, overlap=True, name="decomposed"))
-
-
-@pytest.fixture
-def view(qtbot: QtBot, host: FakeHost) -> Iterator[TimelineView]:
-    made = TimelineView(host, TimeRange())
-    qtbot.addWidget(made)
-    made.resize(1000, 640)
-    made.show()
-    qtbot.waitExposed(made)
-    yield made
-    made.close()
 
 
 def interface(view: TimelineView) -> QAccessibleInterface:

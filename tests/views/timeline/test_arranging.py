@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QSize, Qt
 from PySide6.QtTest import QTest
-from pytestqt.qtbot import QtBot
 
-from engine.session.plan import AS_LOADED
-from tests.views.fake_host import FakeHost, host_of
-from tests.views.synthetic import variant
-from views.timeline.axis import TimeRange
+from tests.views.fake_host import FakeHost
 from views.timeline.overlay import Hit, slice_rect
 from views.timeline.scene import AXIS
 from views.timeline.stack import HEADER, Row
@@ -24,19 +18,9 @@ NO_KEYS = Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
-def host() -> FakeHost:
-    return host_of(variant(1, plan=AS_LOADED, name="as loaded"), variant(1, overlap=True, name="decomposed"))
-
-
-@pytest.fixture
-def view(qtbot: QtBot, host: FakeHost) -> Iterator[TimelineView]:
-    made = TimelineView(host, TimeRange())
-    qtbot.addWidget(made)
-    made.resize(1000, 240)
-    made.show()
-    qtbot.waitExposed(made)
-    yield made
-    made.close()
+def size() -> QSize:
+    """So low that not all lanes fit."""
+    return QSize(1000, 240)
 
 
 def labels(view: TimelineView, entry: int = 0) -> list[str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from engine.session import edits
 from engine.session.lanes import Lanes
-from engine.session.plan import AS_LOADED
 from engine.timeline.timeline import Category
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
@@ -24,22 +22,6 @@ from views.timeline.overview import Overview
 from views.timeline.scene import AXIS, GUTTER
 from views.timeline.stack import HEADER, RowKind, stack_of
 from views.timeline.view import TimelineView
-
-
-@pytest.fixture
-def host() -> FakeHost:
-    return host_of(variant(1, plan=AS_LOADED, name="as loaded"), variant(1, overlap=True, name="decomposed"))
-
-
-@pytest.fixture
-def view(qtbot: QtBot, host: FakeHost) -> Iterator[TimelineView]:
-    made = TimelineView(host, TimeRange())
-    qtbot.addWidget(made)
-    made.resize(1000, 640)
-    made.show()
-    qtbot.waitExposed(made)
-    yield made
-    made.close()
 
 
 def point_of(view: TimelineView, entry: int, instruction: int, category: Category | None = None) -> QPoint:
