@@ -11,7 +11,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 
-from app.cli.main import BAD_ANSWER, DONE
+from app.cli.main import BAD_ANSWER, BAD_USAGE, DONE
 from engine.errors import UsageError
 
 _WITHOUT_TPU = {
@@ -25,7 +25,7 @@ _WITHOUT_TPU = {
 
 
 def run(arguments: Namespace) -> int:
-    """Capture; 1 when the script fails or calls nothing that can be captured."""
+    """Capture; 1 when the script fails or calls nothing that can be captured, 2 without an interpreter that has jax."""
     target, environment = means(arguments.target)
     if not os.path.isfile(arguments.script):
         raise UsageError(f"{arguments.script}: a Python script was expected, but there is no such file")
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
             raise UsageError(f"{command[0]}: a Python interpreter was expected ({error.strerror})") from error
         except subprocess.TimeoutExpired:
             raise UsageError(f"{arguments.script} was not captured within {arguments.time_limit:g} s") from None
-    return DONE if done.returncode == 0 else BAD_ANSWER
+    return done.returncode if done.returncode in (DONE, BAD_USAGE) else BAD_ANSWER
 
 
 def means(target: str) -> tuple[str, Mapping[str, str]]:

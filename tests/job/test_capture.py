@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
+import os
 import re
+import shlex
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -119,3 +123,106 @@ def test_tpus_that_are_not_there(tmp_path: Path, newest: bool, monkeypatch: pyte
     *_, groups, together = json.loads(out.splitlines()[-1])
     assert groups > 10
     assert together > 0.8 * groups
+
+
+def _capture(folder: Path, *arguments: str, script: str = "", **environment: str) -> tuple[int, str, str]:
+    """Exit status, output and log of `lapstrake_capture`, run alone on a script of these lines."""
+    if script:
+        (folder / "script.py").write_text(script)
+    process = start(CAPTURE, "--out", "out", *arguments, cwd=folder, JAX_PLATFORMS="cpu", **environment)
+    out, logged = process.communicate(timeout=100)
+    assert "lapstrake_capture.py" not in logged, logged
+    return process.returncode, out, logged
+
+
+def test_functions_that_were_called_are_listed(tmp_path: Path) -> None:
+    script = (
+        "import jax\n@jax.jit\ndef one(a):\n  return a + 1\n@jax.jit\ndef two(a):\n  return one(a) + 1\ntwo(one(1))\n"
+    )
+    status, _, logged = _capture(tmp_path, "--function", "train", "script.py", script=script)
+    assert status == 1
+    assert "called train; those from jax.jit that it called: one, two" in logged
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("def f():\n  raise ValueError('mine')\nf()\n", "script.py failed (ValueError); functions captured before: 0"),
+        ("print('hello')\n", "script.py called no function from jax.jit"),
+        ("import sys\nsys.exit('no data')\n", "script.py ended itself (no data); functions captured before: 0"),
+        ("import jax\njax.jit(lambda a: a)(1)\n", "not captured: <lambda>: no argument or result lies on a mesh"),
+    ],
+)
+def test_a_script_that_has_nothing_to_capture(tmp_path: Path, script: str, said: str) -> None:
+    """What it raises is shown as it would be alone: its own lines, and none of the capture's."""
+    status, _, logged = _capture(tmp_path, "script.py", script=script)
+    assert status == 1
+    assert said in logged
+    assert ("Traceback" in logged) == ("raise" in script)
+    assert "runpy" not in logged
+    assert not (tmp_path / "out").exists()
+
+
+def test_arguments_of_the_script_are_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, os\nprint(sys.argv[1:], os.path.basename(sys.path[0]), 'lapstrake_capture' in sys.modules)\n"
+    )
+    assert main(["capture", str(script), "-o", str(tmp_path / "out"), "--", "--steps", "3", "-o", "x"]) == 1
+    assert f"['--steps', '3', '-o', 'x'] {tmp_path.name} False" in capfd.readouterr().out
+
+
+def test_a_full_disk_ends_it_with_a_sentence(tmp_path: Path) -> None:
+    """Before the job's own work begins. A file where the folder should be is as good as no space."""
+    script = (
+        "import jax\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n"
+        "on = NamedSharding(jax.make_mesh((2,), ('x',)), P('x'))\n"
+        "f = jax.jit(lambda a: a.sum(), in_shardings=on)\nf(jax.numpy.ones(8))\nprint('trained')\n"
+    )
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "NPROC": "16"}
+    (tmp_path / "out").write_text("")
+    status, out, logged = _capture(tmp_path, "script.py", script=script, **flags)
+    assert (status, out) == (1, "")
+    assert "not captured: <lambda>: cannot make the folder" in logged
+    (tmp_path / "out").unlink()
+    status, out, logged = _capture(tmp_path, "--go-on", "script.py", **flags)
+    assert (status, out.splitlines()) == (0, ["trained", str(Path("out") / "_lambda_")])
+
+
+def test_no_space_left_says_so_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(lapstrake_capture.DiskError, match=r"cannot write .*a\.hlo: No space left on device"):
+        lapstrake_capture._write(tmp_path / "a.hlo", b"text")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *_: full(0))
+    with pytest.raises(lapstrake_capture.DiskError, match="TMPDIR names another place"):
+        lapstrake_capture._dump_folder().__enter__()
+    monkeypatch.undo()
+    (tmp_path / "m.after_spmd-partitioning.txt").write_text("HloModule m\n\nENTRY e {\n  a = f32[")
+    with pytest.raises(lapstrake_capture.DiskError, match="only part of the module"):
+        lapstrake_capture._dumped(str(tmp_path))
+
+
+def test_files_are_as_any_others(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        lapstrake_capture._write(tmp_path / "a.hlo", b"text")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.hlo").stat().st_mode & 0o777 == 0o640
+
+
+def test_an_interpreter_without_jax(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "jax.py").write_text("raise ImportError('no jax here')\n")
+    script = tmp_path / "script.py"
+    script.write_text("")
+    alone = tmp_path / "python"
+    alone.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(tmp_path))} exec {shlex.quote(sys.executable)} "$@"\n')
+    alone.chmod(0o755)
+    assert main(["capture", str(script), "--python", str(alone), "-o", str(tmp_path / "out")]) == 2
+    err = capfd.readouterr().err
+    assert "has no jax that can be imported (no jax here)" in err
+    assert "Traceback" not in err

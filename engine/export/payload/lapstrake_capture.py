@@ -33,10 +33,12 @@ import re
 import runpy
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 SCHEMA = 1
+_BAD_USAGE = 2
 _PARTITIONERS = "spmd-partitioning|tpu-spmd-partitioning"
 _WHOLE = {
     "tpu": {
@@ -58,6 +60,10 @@ OBSTACLES = (
 
 class CaptureError(Exception):
     """What cannot be captured, and why."""
+
+
+class DiskError(CaptureError):
+    """What could not be written, and why: nothing else can be either."""
 
 
 def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", **kwargs: Any) -> pathlib.Path:
@@ -90,7 +96,10 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
         "versions": known,
     }
     folder = pathlib.Path(out) / re.sub(r"[^\w.\-]", "_", label)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"cannot make the folder {folder}: {error.strerror}") from None
     _write(folder / "partitioned.hlo", text.encode())
     if scheduled is not None:
         # The hook's proto has no place for the count; readers need it.
@@ -126,9 +135,19 @@ def leaves_whole(lowered: Any) -> bool:
 
 
 def _compile_and_dump(lowered: Any, options: dict[str, Any]) -> tuple[Any, str]:
-    with tempfile.TemporaryDirectory(prefix="lapstrake-capture-") as dump:
+    with _dump_folder() as dump:
         compiled = lowered.compile(compiler_options={**_dumping(dump), **options})
         return compiled, _dumped(dump)
+
+
+@contextlib.contextmanager
+def _dump_folder() -> Iterator[str]:
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="lapstrake-capture-")
+    except OSError as error:
+        raise DiskError(f"no temporary folder can be made: {error.strerror} (TMPDIR names another place)") from None
+    with folder as name:
+        yield name
 
 
 def _dumping(folder: str) -> dict[str, Any]:
@@ -145,8 +164,16 @@ def _dumped(folder: str) -> str:
     found = sorted(pathlib.Path(folder).glob("*.after_*spmd-partitioning*.txt"))
     found = found or sorted(pathlib.Path(folder).glob("*before_optimizations.txt"))
     if not found:
-        raise CaptureError("the compiler wrote no module")
+        raise DiskError(
+            f"the compiler wrote no module to {tempfile.gettempdir()}: is there space left (TMPDIR names another "
+            "place), and can it write what it compiles?"
+        )
     text = found[-1].read_text("utf-8")
+    if not text.rstrip().endswith("}"):
+        raise DiskError(
+            f"the compiler wrote only part of the module to {tempfile.gettempdir()}: is there space left? (TMPDIR "
+            "names another place)"
+        )
     if "constant({...})" in text:
         raise CaptureError("the compiler left out the values of constants, and no plan can do without them")
     return text
@@ -217,7 +244,7 @@ def _compile_without_devices(lowered: Any, target: str) -> str:
     count = int(re.search(r"num_partitions = (\d+)", lowered.as_text())[1])  # type: ignore[index]  # jax prints it
     if len(devices) != count:
         raise CaptureError(f"target {target} has {len(devices)} devices, the function's mesh {count}")
-    with tempfile.TemporaryDirectory(prefix="lapstrake-capture-") as dump:
+    with _dump_folder() as dump:
         overrides: dict[str, Any] = {**_dumping(dump), **_WHOLE[platform]}
         asked: Any = compiler.get_compile_options(
             num_replicas=1,
@@ -323,12 +350,22 @@ def versions(compiled: Any) -> dict[str, str]:
 
 
 def _write(path: pathlib.Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # as any other new file; mkstemp's are the owner's alone
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise DiskError(f"cannot write {path}: {error.strerror}") from None
 
 
 # --- a whole script ------------------------------------------------------------------------------------------------
@@ -346,6 +383,8 @@ class _Recorder:
         self._options = options
         self.folders: dict[str, pathlib.Path] = {}
         self.problems: list[str] = []
+        self.seen: dict[str, None] = {}
+        """Names of the functions that were called, in order."""
 
     def __call__(self, function: Any = None, **options: Any) -> Any:
         if function is None:
@@ -355,6 +394,7 @@ class _Recorder:
     def first_call(self, jitted: Any, args: Any, kwargs: Any) -> str:
         """Capture what is called; returns its folder's name, empty where there is none."""
         name = getattr(jitted, "__name__", "step")
+        self.seen[name] = None
         if self._options.function and name != self._options.function:
             return ""
         label = self._free(name)
@@ -362,6 +402,8 @@ class _Recorder:
             folder = capture(jitted, *args, out=self._options.out, name=label, target=self._options.target, **kwargs)
         except CaptureError as error:
             self.problems.append(f"{name}: {error}")
+            if isinstance(error, DiskError):
+                raise _Done from None
             return ""
         self.folders[label] = folder
         if self._options.function and not self._options.go_on:
@@ -415,16 +457,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(argv)
-    import jax
+    if not os.path.isfile(options.script):
+        print(f"{options.script}: a Python script was expected, but there is no such file", file=sys.stderr)
+        return _BAD_USAGE
+    try:
+        import jax
+    except ImportError as error:
+        print(
+            f"{sys.executable} has no jax that can be imported ({error}): the script runs in the interpreter of its "
+            "job, so name that one (--python)",
+            file=sys.stderr,
+        )
+        return _BAD_USAGE
 
     recorder = _Recorder(jax.jit, options)
     setattr(jax, "jit", recorder)  # noqa: B010  # the whole point
     sys.argv = [options.script, *options.arguments]
-    sys.path.insert(0, str(pathlib.Path(options.script).resolve().parent))
+    folder = str(pathlib.Path(__file__).resolve().parent)
+    # As where the script is started alone: its own folder first, and nothing from here.
+    sys.path[:] = [
+        str(pathlib.Path(options.script).resolve().parent),
+        *(p for k, p in enumerate(sys.path) if k or os.path.realpath(p) != folder),
+    ]
+    failed = ""
     try:
         runpy.run_path(options.script, run_name="__main__")
     except _Done:
         pass
+    except SystemExit as leaving:
+        if leaving.code not in (None, 0):
+            failed = f"{options.script} ended itself ({leaving.code})"
+    except Exception as error:  # whatever the script raises
+        _show_traceback(error)
+        failed = f"{options.script} failed ({type(error).__name__})"
     finally:
         setattr(jax, "jit", recorder.jit)  # noqa: B010
     for problem in recorder.problems:
@@ -435,11 +500,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         if obstacle:
             print(f"{folder}: no plan of it can run in a job: {obstacle}", file=sys.stderr)
         print(folder)
-    if not recorder.folders:
-        wanted = f"a function called {options.function}" if options.function else "a function from jax.jit on a mesh"
-        print(f"{options.script} never called {wanted}", file=sys.stderr)
-        return 1
-    return 0
+    if failed:
+        print(f"{failed}; functions captured before: {len(recorder.folders)}", file=sys.stderr)
+    elif not recorder.folders and not recorder.problems:
+        print(_nothing(recorder, options), file=sys.stderr)
+    return 0 if recorder.folders and not failed else 1
+
+
+def _nothing(recorder: _Recorder, options: argparse.Namespace) -> str:
+    """Why there is nothing to capture."""
+    if not options.function:
+        return f"{options.script} called no function from jax.jit (what it compiles ahead of time is not seen)"
+    seen = ", ".join(recorder.seen) or "none"
+    return (
+        f"{options.script} never called a function called {options.function}; those from jax.jit that it called: {seen}"
+    )
+
+
+def _show_traceback(error: BaseException) -> None:
+    """The script's part of it: what is above is this file and runpy."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace or error.__traceback__)
 
 
 if __name__ == "__main__":
