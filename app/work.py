@@ -8,6 +8,7 @@ from dataclasses import replace
 from engine.control import Cancelled, Control
 from engine.cost.imports import ImportedCosts, parse_costs
 from engine.errors import LapstrakeError
+from engine.export.captured import with_mesh
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.layout.outline import Outline
@@ -121,7 +122,7 @@ def match(one: Module, two: Module, *, control: Control) -> Correspondence:
 
 def load(data: bytes, path: str, *, control: Control) -> tuple[Module, Facts]:
     """A module from the bytes of a file, and what is said about it."""
-    module = read_here(data, path, control)
+    module = with_mesh(read_here(data, path, control))
     control.step(0.9, "counting")
     return module, facts_of(module)
 

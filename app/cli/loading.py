@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.chips.budget import Budget
 from engine.control import Control
 from engine.cost.imports import ImportedCosts, read_costs
-from engine.export.captured import captured_file
+from engine.export.captured import captured_file, check_one_function, with_mesh
 from engine.hlo.reading import read
 from engine.ir.module import Module
 from engine.quantities import parse_bytes
@@ -19,7 +19,8 @@ from engine.session.plan import MachineSpec, Plan, best_passes
 def load(path: str, control: Control) -> Module:
     """Read FILE; ``-`` is standard input, and a folder that ``lapstrake capture`` wrote is the module in it."""
     control.step(0.0, f"reading {path}")
-    return read(captured_file(path), control=control)
+    check_one_function(path)
+    return with_mesh(read(captured_file(path), control=control))
 
 
 def evaluator(module: Module, arguments: Namespace) -> Evaluator:

@@ -12,7 +12,7 @@ from engine.control import Control
 from engine.errors import UsageError
 from engine.execute.targets import Target, check_installed
 from engine.export.bundle import check_bundled, check_place
-from engine.export.captured import captured_file, check_dumped, check_source, read_capture
+from engine.export.captured import captured_file, check_dumped, check_one_function, check_source, read_capture
 from engine.export.tuned import write_tuned
 from engine.session.choices import DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
@@ -83,6 +83,7 @@ def run(arguments: Namespace) -> int:
 def _check(arguments: Namespace) -> None:
     """Before anything is read. Raises UsageError for what does not go together."""
     check_source(arguments.file)
+    check_one_function(arguments.file)
     if arguments.search is not None:
         parse_dimensions(arguments.search)
     if not arguments.order_only:

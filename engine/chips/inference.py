@@ -41,6 +41,11 @@ def machine_for(module: Module, chip: Chip, topology: str | None = None, mesh: s
 
 
 def _mesh(module: Module, devices: int, notes: list[str]) -> Mesh:
+    job = module.job_mesh
+    if job is not None and prod(size for _, size in job.axes) == devices:
+        shown = ",".join(f"{name}={size}" for name, size in job.axes)
+        notes.append(f"The mesh {shown} is the job's, from {job.origin}.")
+        return job.axes
     axes = infer_mesh(devices, _groups(module))
     if devices > 1:
         shown = ",".join(f"{name}={size}" for name, size in axes)

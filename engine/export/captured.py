@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from engine.errors import InputError, UnsupportedError, UsageError
 from engine.export.payload.lapstrake_capture import known_by
 from engine.hlo import xla
 from engine.hlo.partitions import awaits_partitioning
-from engine.ir.module import Module
+from engine.ir.module import JobMesh, Module
 
 _DEADLINE = 300.0
 
@@ -37,6 +37,23 @@ def dumped(module: Module) -> Capture:
     """What a module that was dumped, not captured, is known by: itself, printed with constants in full."""
     known = worker.call("engine.export.captured:known_in_worker", module, deadline=_DEADLINE)
     return Capture({"kind": "scheduled" if module.is_scheduled else "partitioned", **known}, None, {})
+
+
+def with_mesh(module: Module) -> Module:
+    """`module` with the mesh of its job, where a ``capture.json`` or a bundle's ``manifest.json`` beside it has one."""
+    if module.source is None or module.source.path == "-":
+        return module
+    for name in ("capture.json", "manifest.json"):
+        file = Path(module.source.path).parent / name
+        try:
+            content = json.loads(file.read_text("utf-8"))
+            mesh = content["signature"]["mesh"]
+            axes = tuple((str(n), int(s)) for n, s in zip(mesh["names"], mesh["sizes"], strict=True))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # read_capture says what is wrong with it, where it is needed
+        along = tuple(axis for axis in axes if axis[1] > 1)
+        return replace(module, job_mesh=JobMesh(along or axes, str(file)))
+    return module
 
 
 BUNDLED = ("tuned.hlo", "tuned.hlo.pb", "tuned.mlirbc", "grouped.mlirbc", "original.hlo.pb")
@@ -72,15 +89,32 @@ def known_in_worker(module: Module, *, control: Control) -> dict[str, str]:
 
 
 def captured_file(path: str, *, scheduled: bool = False) -> str:
-    """The module's file in a folder that lapstrake_capture wrote, or in a bundle; any other path as it is."""
+    """The module's file in a folder that lapstrake_capture wrote of a function (or of a script, where that is one
+    function), or in a bundle; any other path as it is."""
     if os.path.isfile(Path(path) / "manifest.json") and not scheduled:
         return str(Path(path) / "tuned.hlo")
     file = Path(path) / ("scheduled.hlo" if scheduled else "partitioned.hlo")
     if not os.path.isfile(Path(path) / "capture.json"):  # a name that is too long is no capture, not an error here
-        return path
+        functions = captured_functions(path)
+        return captured_file(functions[0], scheduled=scheduled) if len(functions) == 1 else path
     if scheduled and not file.is_file():
         raise InputError(f"{path}: scheduled.hlo was expected, but the capture's compiler had no hook to see it with")
     return str(file)
+
+
+def captured_functions(path: str) -> Sequence[str]:
+    """Folders of the functions of a script that lapstrake_capture wrote to this folder."""
+    try:
+        return sorted(str(file.parent) for file in Path(path).glob("*/capture.json"))
+    except OSError:
+        return ()
+
+
+def check_one_function(path: str) -> None:
+    """Raises InputError for the folder of a script with several captured functions."""
+    functions = captured_functions(path)
+    if len(functions) > 1 and not os.path.isfile(Path(path) / "capture.json"):
+        raise InputError(f"{path}: a captured function was expected, found a folder of several: {', '.join(functions)}")
 
 
 def _missing(error: Exception) -> str:

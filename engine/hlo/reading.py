@@ -27,6 +27,9 @@ from engine.ir.module import Header, Module, Source
 DEADLINE = 300.0
 """Seconds until reading is given up; a million instructions take about 20."""
 
+STANDARD_INPUT = "standard input"
+"""What messages call ``-``."""
+
 MOST_DROPPED = 16
 """How many different unknown attributes are dropped from a text before it counts as unreadable."""
 
@@ -42,6 +45,7 @@ def read(
     `deadline` seconds; UnsupportedError for a jaxlib that was never tried; Cancelled.
     """
     data, path = (source, name) if isinstance(source, bytes) else (read_bytes(source), os.fspath(source))
+    typed, path = path, STANDARD_INPUT if source == "-" else path
     control.step(0.0, f"reading {path}")
     try:
         module = worker.call("engine.hlo.reading:read_in_worker", data, path, deadline=deadline, control=control)
@@ -50,7 +54,8 @@ def read(
     except worker.TimedOut:
         raise InputError(f"{path}: XLA did not finish reading it within {deadline:g} s") from None
     assert isinstance(module, Module)
-    return module
+    assert module.source is not None
+    return replace(module, source=replace(module.source, path=typed))
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:

@@ -42,6 +42,16 @@ class Source:
     """Of the bytes as read, before decompression."""
 
 
+@dataclass(frozen=True, slots=True)
+class JobMesh:
+    """The mesh of the job that a module belongs to, as the job names it."""
+
+    axes: tuple[tuple[str, int], ...]
+    """Name and size of each axis, slowest first."""
+    origin: str
+    """The file that says so."""
+
+
 @dataclass(frozen=True, eq=False)
 class Module:
     """One HLO module. See the module docstring for what may be relied on."""
@@ -55,6 +65,8 @@ class Module:
     source: Source | None = None
     elided: frozenset[int] = frozenset()
     """Ids of constants that the text left out (``constant({...})``): what the proto holds for them means nothing."""
+    job_mesh: JobMesh | None = None
+    """None where nothing beside the module says it."""
 
     @property
     def name(self) -> str:

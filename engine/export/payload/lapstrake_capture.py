@@ -473,11 +473,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     recorder = _Recorder(jax.jit, options)
     setattr(jax, "jit", recorder)  # noqa: B010  # the whole point
     sys.argv = [options.script, *options.arguments]
-    folder = str(pathlib.Path(__file__).resolve().parent)
+    here = str(pathlib.Path(__file__).resolve().parent)
     # As where the script is started alone: its own folder first, and nothing from here.
     sys.path[:] = [
         str(pathlib.Path(options.script).resolve().parent),
-        *(p for k, p in enumerate(sys.path) if k or os.path.realpath(p) != folder),
+        *(p for k, p in enumerate(sys.path) if k or os.path.realpath(p) != here),
     ]
     failed = ""
     try:
