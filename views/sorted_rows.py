@@ -14,6 +14,8 @@ from views.plain import LEFT, RIGHT
 
 _Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
+_ARROW = 4 * " "
+"""Room for the arrow that says by what is sorted: styles draw it over headings that stand at the right."""
 
 
 class SortedRows(QAbstractTableModel):
@@ -67,7 +69,7 @@ class SortedRows(QAbstractTableModel):
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return self._columns[section]
+            return self._columns[section] + (_ARROW if section == self._sorted[0] else "")
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.TextAlignmentRole:
             return RIGHT if section in self._figures else LEFT
         return None

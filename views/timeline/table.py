@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTableView, QVBoxLayout, QWidget
 
 from engine.ir.graph import Ints
@@ -25,6 +26,8 @@ from views.timeline.scene import rows_of
 
 _COLUMNS = ("instruction", "kind", "lane", "start, µs", "duration, µs", "waits for", "iteration")
 _TIMES = (3, 4)
+_NAME = 42 * GRID
+"""Least width of the column of names."""
 
 
 class SliceModel(SortedRows):
@@ -97,8 +100,9 @@ class TablePane(QWidget):
         self.view.setSortingEnabled(True)
         self.view.sortByColumn(3, Qt.SortOrder.AscendingOrder)
         make_plain(self.view)
+        self._name_width = _NAME
         header = self.view.horizontalHeader()
-        for column, width in enumerate((46, 30, 20, 24, 24, 40, 16)):
+        for column, width in enumerate((42, 35, 20, 25, 24, 40, 16)):
             header.resizeSection(column, width * GRID)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         # Figures stand together, and the name of what is waited for takes what is left.
@@ -114,6 +118,14 @@ class TablePane(QWidget):
         layout.addWidget(self.view)
         follow(self, host.store, self._session_changed)
         self._refresh()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Long names get a fourth of a wide pane, unless the user has chosen another width."""
+        super().resizeEvent(event)
+        header = self.view.horizontalHeader()
+        if header.sectionSize(0) == self._name_width:
+            self._name_width = max(_NAME, self.width() // 4)
+            header.resizeSection(0, self._name_width)
 
     def came_into_view(self) -> None:
         """Do what was put off while nobody looked."""
