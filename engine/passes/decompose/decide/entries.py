@@ -9,7 +9,7 @@ from engine.passes.decompose.decide.proposals import Proposal, collectives_of_si
 from engine.passes.decompose.find.gathers import GatherClass
 from engine.passes.decompose.gate.pricing import Pricing
 from engine.passes.decompose.refusal import Refusal
-from engine.passes.decompose.site import Site
+from engine.passes.decompose.site import AllReduceSite, ScatterSite, Site
 
 Propose = Callable[[Iterable[int]], Proposal | None]
 """The proposal when some einsums are done elsewhere; None when no einsum is left. Raises Refusal."""
@@ -152,3 +152,8 @@ def single_entry_proposer(site: Site, propose: Callable[[Site], Proposal]) -> Pr
         return None if set(lost) & set(einsums_of_site(site)) else propose(site)
 
     return proposed
+
+
+def is_whole(site: Site) -> bool:
+    """Whether it is an all-reduce that nobody slices."""
+    return isinstance(site, AllReduceSite) or (isinstance(site, ScatterSite) and site.gathered)

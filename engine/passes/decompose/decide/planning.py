@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
-from engine.errors import UsageError
 from engine.ir.edit import Editor
 from engine.ir.groups import Groups
 from engine.ir.module import Module
-from engine.passes.candidate import Candidate, GateTerms
+from engine.passes.candidate import Candidate
+from engine.passes.decompose.decide.candidates import Candidates
 from engine.passes.decompose.decide.cycles import tangled
 from engine.passes.decompose.decide.entries import (
     Entry,
     alternatives_proposer,
     gather_entry_proposer,
+    is_whole,
     settle,
     single_entry_proposer,
 )
 from engine.passes.decompose.decide.gathering import propose_gather
+from engine.passes.decompose.decide.overrides import overrides_of
 from engine.passes.decompose.decide.proposals import Part, Proposal, Proposer, collectives_of_site
 from engine.passes.decompose.decide.rows import row_keys
 from engine.passes.decompose.find.chains import chain_of, first_einsums
@@ -35,11 +36,10 @@ from engine.passes.decompose.gate.pricing import Pricing, device_lists
 from engine.passes.decompose.options import Options
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.rings.orders import reordered_gather, reordered_scatter, ring_order
-from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite, Site
-from engine.passes.decompose.verdicts import elsewhere, listed, lost, weighed
+from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite
+from engine.passes.decompose.verdicts import listed
 from engine.quantities import time_text
 
-_FORBIDDEN = "left as it is by the plan (forbid)"
 _GATHERED_AGAIN = "its result is used whole: an all-gather follows the loop"
 
 
@@ -87,11 +87,7 @@ class _Planner:
         self._rows = row_keys(self.flow, self._examined)
         self._pricing = Pricing(self.flow, machine, collectives, editor)
         self._proposer = Proposer(self.flow, self._pricing, options, editor)
-        self._force = self._named("force", options.force)
-        both = set(options.force) & set(options.forbid)
-        if both:
-            raise UsageError(f"decompose: {', '.join(sorted(both))} cannot be forced and forbidden at once")
-        self._forbid = self._named("forbid", options.forbid) - self._force
+        self._overrides = overrides_of(self.flow, self._examined, self._rows, options)
         self._entry_of: dict[int, list[Entry]] = {}
         self._chains: list[tuple[ChainSite, Proposal | None, str]] = []
 
@@ -105,13 +101,18 @@ class _Planner:
         standing = self._untangled(standing)
         standing.sort(key=lambda e: self.flow.order[e.collectives[0]])
         parts = tuple(p for e in standing if e.proposal is not None for p in e.proposal.parts)
-        return Planned(parts, tuple(self._candidates(entries, standing)), self._notes())
+        made = Candidates(self.flow, self._pricing, self._rows, self._overrides, self._entry_of, standing)
+        candidates = (
+            *(made.of_collective(one) for one in self._examined),
+            *(made.of_chain(*chain) for chain in self._chains),
+        )
+        return Planned(parts, candidates, self._notes())
 
     # --- what there is -------------------------------------------------------------------------------------------
 
     def _entries(self) -> tuple[list[Entry], dict[int, tuple[GatherClass, Entry]]]:
         """Everything that could be decomposed, and by first einsum the gathers that chains begin with."""
-        allowed = [x for x in self._examined if x.collective.id not in self._forbid]
+        allowed = [x for x in self._examined if x.collective.id not in self._overrides.forbidden]
         gathers = [x.gather for x in allowed if x.gather is not None]
         seconds = [x.second for x in allowed if x.second is not None]
         self._dependences = dependences_of(self.flow, [*gathers, *seconds])
@@ -128,16 +129,16 @@ class _Planner:
         by_einsum: dict[int, tuple[GatherClass, Entry]] = {}
         for found in classes:
             propose = gather_entry_proposer(found, lambda c: propose_gather(self._proposer, c))
-            entry = self._entry(Entry(found.site, self._is_forced(found.site.collectives), propose))
+            entry = self._entry(Entry(found.site, self._overrides.force_any(found.site.collectives), propose))
             entries.append(entry)
             by_einsum.update({u.instruction: (found, entry) for u in found.site.uses})
         for site in scatters:
             propose = single_entry_proposer(site, self._proposer.propose)
-            entries.append(self._entry(Entry(site, self._is_forced((site.collective,)), propose)))
+            entries.append(self._entry(Entry(site, self._overrides.force_any((site.collective,)), propose)))
         for ways in apart:
             propose = alternatives_proposer([(way.site, partial(self._proposed, way)) for way in ways])
             entries.append(
-                self._entry(Entry(ways[0].site, self._is_forced(collectives_of_site(ways[0].site)), propose))
+                self._entry(Entry(ways[0].site, self._overrides.force_any(collectives_of_site(ways[0].site)), propose))
             )
         return entries, by_einsum
 
@@ -182,7 +183,7 @@ class _Planner:
             return False
         if entry.forced:
             return True
-        if _is_whole(entry.site):
+        if is_whole(entry.site):
             # Taking an all-reduce apart must pay on its own: nothing asks for it.
             return entry.gain > 0
         return not self._options.gate or entry.gain >= 0
@@ -194,7 +195,7 @@ class _Planner:
     ) -> list[Entry]:
         """Replace a gather and a scatter by the chain of both where that gains more."""
         owners = {einsum: e for e in standing for einsum in e.einsums}
-        for scatter in [e for e in entries if isinstance(e.site, ScatterSite) and not _is_whole(e.site)]:
+        for scatter in [e for e in entries if isinstance(e.site, ScatterSite) and not is_whole(e.site)]:
             assert isinstance(scatter.site, ScatterSite)
             reached = [classes[i] for i in first_einsums(self.flow, scatter.site) if i in classes]
             if not reached:
@@ -269,148 +270,6 @@ class _Planner:
             return None
         return replace(entry.proposal, parts=tuple(best if p is part else p for p in entry.proposal.parts))
 
-    # --- overrides -----------------------------------------------------------------------------------------------
-
-    def _is_forced(self, collectives: Iterable[int]) -> bool:
-        return any(c in self._force for c in collectives)
-
-    def _named(self, option: str, names: Sequence[str]) -> frozenset[int]:
-        """Collectives that an override names, one by one or by row. Raises UsageError."""
-        known: dict[str, list[int]] = {}
-        for one in self._examined:
-            collective = one.collective
-            labels = {self.flow.name(collective.id), self.flow.name(collective.start), self._rows[collective.id]}
-            for label in labels:
-                known.setdefault(label, []).append(collective.id)
-        found: set[int] = set()
-        for name in names:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {close[0]}?" if close else ""
-                raise UsageError(f"{option}={name}: the module has no collective or row of that name{hint}")
-            found.update(known[name])
-        return frozenset(found)
-
-    # --- verdicts ------------------------------------------------------------------------------------------------
-
-    def _candidates(self, entries: Sequence[Entry], standing: Sequence[Entry]) -> Iterable[Candidate]:
-        chain_of_collective = {c: e for e in standing if isinstance(e.site, ChainSite) for c in e.collectives}
-        stands = {id(e) for e in standing}
-        for one in self._examined:
-            yield self._candidate(one, stands, chain_of_collective.get(one.collective.id))
-        for site, proposal, reason in self._chains:
-            yield self._chain_candidate(site, proposal, reason, standing)
-
-    def _candidate(self, one: Examined, stands: set[int], chain: Entry | None) -> Candidate:
-        id_ = one.collective.id
-        made = Candidate(
-            id=self.flow.name(id_),
-            kind=one.kind,
-            collective=id_,
-            einsums=one.einsums,
-            group_size=one.group_size,
-            case=one.case,
-            chosen=False,
-            reason=one.reason,
-            trips=self.flow.trips.get(one.collective.computation, 1),
-            row=self._rows[id_],
-        )
-        if id_ in self._forbid:
-            return replace(made, reason=_FORBIDDEN)
-        entries = self._entry_of.get(id_, [])
-        if not entries:
-            return made
-        if chain is not None and chain.proposal is not None:
-            part = self._share(chain.proposal.terms, chain, id_)
-            reason = f"one chain with {self._partner(chain, id_)}: {weighed(chain.proposal.terms)}"
-            return replace(made, chosen=True, reason=reason, gate=part, variant=self._variants(chain))
-        entry = next((e for e in entries if id(e) in stands), entries[0])
-        shown = entry.proposal or entry.full
-        gate = self._share(shown.terms, entry, id_) if shown is not None else None
-        if id(entry) in stands and entry.proposal is not None:
-            return replace(
-                made, chosen=True, gate=gate, reason=self._yes(entry, one, gate), variant=self._variants(entry)
-            )
-        return replace(made, gate=gate, reason=self._no(entry, one, gate))
-
-    def _share(self, terms: GateTerms, entry: Entry, collective: int) -> GateTerms:
-        """The part of an entry's terms that goes to one of its collectives, by time; parts add up to all of it."""
-        others = [c for c in entry.collectives if c != collective]
-        own, rest = self._pricing.comm((collective,)), self._pricing.comm(others)
-        if not rest:
-            return terms
-        comp, comm, ring, extra = (
-            value * own // (own + rest) for value in (terms.comp, terms.comm, terms.ring, terms.extra)
-        )
-        return GateTerms(comp, comm, ring, extra)
-
-    def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
-        assert gate is not None
-        assert entry.proposal is not None
-        text = weighed(gate)
-        if entry.forced:
-            text = f"forced by the plan: {text}"
-        merged = [self.flow.name(c) for c in entry.collectives if c != one.collective.id]
-        notes = [*entry.proposal.notes, *entry.notes]
-        if merged:
-            notes.append(f"one loop with the equal {listed(merged)}")
-        if entry.lost:
-            notes.append(self._rivalry(entry, one))
-        return "; ".join([text, *notes])
-
-    def _no(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
-        if entry.reason:
-            return entry.reason
-        if entry.lost and entry.proposal is None:
-            return self._rivalry(entry, one)
-        if _is_whole(entry.site) and gate is not None and gate.gain <= 0:
-            return f"its result is used whole; as a reduce-scatter and an all-gather: {lost(gate)}"
-        text = lost(gate) if gate is not None else "no form applies"
-        return "; ".join([text, *([self._rivalry(entry, one)] if entry.lost else []), *entry.notes])
-
-    def _rivalry(self, entry: Entry, one: Examined) -> str:
-        """Who has the einsums that `entry` wanted too; those that read this very collective, where they are known."""
-        lost_here = {e: w for e, w in entry.lost.items() if e in one.einsums} or entry.lost
-        winner = next(iter(lost_here.values()))
-        names = [self.flow.name(e) for e, w in lost_here.items() if w is winner]
-        own, other = entry.full, winner.full
-        assert own is not None
-        assert other is not None
-        return elsewhere(names, self.flow.name(winner.collectives[0]), own.terms, other.terms)
-
-    def _chain_candidate(
-        self, site: ChainSite, proposal: Proposal | None, reason: str, standing: Sequence[Entry]
-    ) -> Candidate:
-        name = self.flow.name
-        first, last = site.gather.collectives[0], site.scatter.collective
-        chosen = any(e.site is site for e in standing)
-        gate = proposal.terms if proposal is not None else None
-        if chosen and gate is not None:
-            reason = weighed(gate)
-        return Candidate(
-            id=f"{name(first)}..{name(last)}",
-            kind="chain",
-            collective=first,
-            einsums=(*(u.instruction for u in site.gather.uses), site.scatter.use.instruction),
-            group_size=site.gather.groups.size,
-            case=site.gather.uses[0].case.value,
-            chosen=chosen,
-            reason=reason or "its ends are decomposed otherwise",
-            gate=gate,
-            variant="chain" if chosen else "",
-            trips=self.flow.trips.get(site.computation, 1),
-            row=f"{self._rows[first]}..{self._rows[last]}",
-        )
-
-    def _partner(self, chain: Entry, collective: int) -> str:
-        return listed([self.flow.name(c) for c in chain.collectives if c != collective])
-
-    def _variants(self, entry: Entry) -> str:
-        assert entry.proposal is not None
-        kinds = list(dict.fromkeys(str(p.variant) for p in entry.proposal.parts))
-        prefix = "chain, " if isinstance(entry.site, ChainSite) else ""
-        return prefix + "; ".join(kinds)
-
     def _notes(self) -> tuple[str, ...]:
         elided = len(self.flow.module.elided)
         sliced = sum(x.scatter is not None for x in self._examined)
@@ -421,8 +280,3 @@ class _Planner:
             f"{left} left out in the text; where a slice's start is looked up in one of them, each position of a group"
             " is taken to keep its own block.",
         )
-
-
-def _is_whole(site: Site) -> bool:
-    """Whether it is an all-reduce that nobody slices."""
-    return isinstance(site, AllReduceSite) or (isinstance(site, ScatterSite) and site.gathered)
