@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,6 +66,7 @@ class Documents(QObject):
         self.modules: dict[str, Module] = {}
         """Those that were read, by their keys in the session."""
         self._stop = store.subscribe(self._session_changed)
+        self._stamp: tuple[int, int] | None = None
         self.session_path = ""
         """Where the session was saved to or opened from; empty for none."""
 
@@ -143,6 +145,12 @@ class Documents(QObject):
         self._arranged = _arranged(self._store.state)
         self.kept.emit()
 
+    @property
+    def overtaken(self) -> bool:
+        """Whether another window or program has written the session's file since it was opened or saved here."""
+        now = _stamp_of(self.session_path)
+        return bool(self.session_path) and now is not None and now != self._stamp
+
     def save(self, path: str) -> str:
         """Save the session. Returns what went wrong, empty when nothing did."""
         try:
@@ -150,6 +158,7 @@ class Documents(QObject):
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         self.session_path = path
+        self._stamp = _stamp_of(path)
         self._keep()
         self._settings.remember(str(Path(path).absolute()))
         return ""
@@ -246,6 +255,7 @@ class Documents(QObject):
         session = wanted.session
         self._machine, self._hashes, self._recovered = wanted.machine, wanted.hashes, wanted.recovered
         self.session_path = "" if wanted.recovered else wanted.path
+        self._stamp = _stamp_of(self.session_path)
         self._adding.clear()
         self._kept = (), -1
         for key in {*self.modules, *self._reading}:
@@ -459,6 +469,15 @@ class _Opening:
     paths: tuple[str, ...] = ()
     """All that was asked for."""
     recovered: bool = False
+
+
+def _stamp_of(path: str) -> tuple[int, int] | None:
+    """When a file was written, and how large it is; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _arranged(session: Session) -> tuple[object, ...]:

@@ -43,17 +43,27 @@ class Opening:
             if self._explorer.saving.may_go():
                 self._documents.open(*found, machine=machine)
 
-        others = [path for path in paths if not self._explorer.imports.take(path)]
+        others = [path for path in self._files(paths) if not self._explorer.imports.take(path)]
         if others:
             self._resolved(others, replace)
 
+    def _files(self, paths: Sequence[str]) -> list[str]:
+        """Those that can be looked at as often as need be: not pipes, which would stop the window until they end."""
+        pipes = [path for path in paths if Path(path).is_fifo()]
+        for path in pipes:
+            said = (
+                f"{path} was not opened: a file was expected, but it is a pipe. Write what comes out of it into a file."
+            )
+            self._explorer.window.notices.say(path, said)
+        return [path for path in paths if path not in pipes]
+
     def add(self, *paths: str) -> None:
         """Put modules beside those that are open."""
-        self._resolved(paths, lambda found: self._documents.add(*found))
+        self._resolved(self._files(paths), lambda found: self._documents.add(*found))
 
     def drop(self, paths: Sequence[str]) -> None:
         """Take files that were dropped on the window; where something is open, ask whether it stays."""
-        others = [path for path in paths if not self._explorer.imports.take(path)]
+        others = [path for path in self._files(paths) if not self._explorer.imports.take(path)]
         if not others:
             return
         session = self._store.state

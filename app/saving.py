@@ -30,10 +30,23 @@ class Saving:
         self._mark()
 
     def save(self) -> None:
-        if self._documents.session_path:
-            self.save_to(self._documents.session_path)
-        else:
+        path = self._documents.session_path
+        if not path:
             self.ask_save()
+        elif not self._documents.overtaken or self._may_overwrite(path):
+            self.save_to(path)
+
+    def _may_overwrite(self, path: str) -> bool:
+        """Ask whether what another window has saved may go."""
+        answer = QMessageBox.question(
+            self._explorer.window,
+            "Saved elsewhere",
+            f"{Path(path).name} was written by another window or program since it was opened here. Overwrite it? "
+            "“Save session as …” keeps both.",
+            _Button.Save | _Button.Cancel,
+            _Button.Cancel,
+        )
+        return answer == _Button.Save
 
     def ask_save(self) -> None:
         name = str(Path(self._explorer.store.state.path).with_suffix(files.SUFFIX))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     if shown == "-":
         return sys.stdin.buffer.read()
     try:
+        _refuse_endless(path)
         return Path(path).read_bytes()
     except IsADirectoryError:
         raise InputError(describe_folder(Path(path))) from None
@@ -73,6 +75,13 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         if os.path.isdir(path):  # Windows refuses a folder as not permitted
             raise InputError(describe_folder(Path(path))) from None
         raise InputError(f"{shown}: {error.strerror or error}") from None
+
+
+def _refuse_endless(path: str | os.PathLike[str]) -> None:
+    """Raises InputError for devices and sockets, of which there may be no end; OSError where there is nothing."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise InputError(f"{os.fspath(path)}: a file was expected, but it is a device")
 
 
 def read_in_worker(data: bytes, path: str, *, control: Control) -> Module:

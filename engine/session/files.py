@@ -25,6 +25,8 @@ VERSION = 2
 _OLDER = 1
 """Without `modules`: about the one in `module`."""
 _KEY = "lapstrake_session"
+_LARGEST = 1 << 62
+"""Of a number in a session: sums of two still fit into 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def load(path: str | os.PathLike[str]) -> Saved:
         raise InputError(f"{shown}: {error.strerror or error}") from error
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError(f"{shown}: a session (JSON) was expected: {error}") from error
+    except RecursionError:
+        raise InputError(f"{shown}: a session (JSON) was expected, but lists in lists without end came") from None
     version = content.get(_KEY) if isinstance(content, dict) else None
     if version not in (VERSION, _OLDER):
         came = "another file" if version is None else f"version {version!r}"
@@ -154,7 +158,7 @@ def _saved(content: dict[str, Any], folder: Path) -> Saved:
     names = {module.key for module in modules}
     if len(names) < len(modules) or not names.issuperset(entry.module for entry in entries):
         raise ValueError("modules with keys that differ were expected, and variants of these")
-    marks = tuple(Mark(int(mark["time"]), str(mark["note"])) for mark in content["marks"])
+    marks = tuple(Mark(_number(mark, "time"), str(mark["note"])) for mark in content["marks"])
     session = Session(
         modules=modules,
         entries=entries,
@@ -163,7 +167,7 @@ def _saved(content: dict[str, Any], folder: Path) -> Saved:
         marks=marks,
         lanes=_lanes(content.get("lanes", {})),
     )
-    makespans = {item["key"]: int(item["makespan"]) for item in content["variants"] if item["makespan"] is not None}
+    makespans = {item["key"]: _number(item, "makespan") for item in content["variants"] if item["makespan"] is not None}
     return Saved(session, {item["key"]: str(item["sha256"]) for item in content["modules"]}, makespans)
 
 
@@ -196,7 +200,7 @@ def _entry(item: dict[str, Any], folder: Path) -> Entry:
         passes=_text(item, "passes"),
         scheduler=_text(item, "scheduler"),
         budget=Budget.parse(_text(item, "budget")) if item["budget"] is not None else None,
-        memory_cap=int(item["memory_cap"]) if item["memory_cap"] is not None else None,
+        memory_cap=_number(item, "memory_cap", 1) if item["memory_cap"] is not None else None,
     )
     costs = tuple(_file(file, folder) for file in item.get("costs", ()))
     machine = MachineSpec(_text(item, "chip"), _optional(item, "topology"), _optional(item, "mesh"), costs)
@@ -223,8 +227,16 @@ def _file(item: dict[str, Any], folder: Path) -> GivenFile:
 
 def _text(item: dict[str, Any], key: str) -> str:
     found = item[key]
-    if not isinstance(found, str):
+    if not isinstance(found, str) or "\0" in found:
         raise ValueError(f"text was expected for '{key}', but {found!r} came")
+    return found
+
+
+def _number(item: dict[str, Any], key: str, least: int = 0) -> int:
+    """A whole number that fits where it is used: times in picoseconds, sizes in bytes."""
+    found = item[key]
+    if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= _LARGEST:
+        raise ValueError(f"a whole number from {least} to 2^62 was expected for '{key}', but {str(found)[:40]} came")
     return found
 
 

@@ -105,6 +105,18 @@ def test_a_file_that_may_not_be_read_leaves_what_is_open(qtbot: QtBot, explorer:
     assert "Permission denied" in explorer.window.notices.texts()[0]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has neither")
+def test_devices_and_pipes_do_not_stop_the_window(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    before = opened(qtbot, explorer, FORWARD)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path, said in ((pipe, "is a pipe"), (Path("/dev/zero"), "is a device")):
+        opened(qtbot, explorer, path)
+        assert said in explorer.window.notices.texts()[0]
+    explorer.opening.add(str(pipe))
+    assert explorer.store.state == before
+
+
 def test_what_is_open_can_be_worked_on_until_the_other_is_read(
     qtbot: QtBot, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

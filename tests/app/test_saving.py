@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,35 @@ def test_activating_is_no_step(qtbot: QtBot, explorer: Explorer) -> None:
     explorer.perform("undo")
     assert explorer.store.state.entry(made) is None
     assert explorer.store.state.active_entry is not None
+
+
+def test_what_another_window_saved_is_not_overwritten_unasked(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(qtbot, explorer, FORWARD)
+    place = tmp_path / "a.lapstrake"
+    explorer.saving.save_to(str(place))
+    other = explorer.store.state
+    explorer.perform("duplicate")
+    explorer.perform("save")
+    assert not explorer.documents.unsaved
+    files.save(other, place)
+    explorer.perform("duplicate")
+    answers = [_Button.Cancel, _Button.Save]
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
+    explorer.perform("save")
+    assert explorer.documents.unsaved
+    assert len(files.load(place).session.entries) == len(other.entries)
+    explorer.perform("save")
+    assert not explorer.documents.unsaved
+    assert len(files.load(place).session.entries) == len(other.entries) + 2
+
+
+def test_the_window_closes_in_the_middle_of_work(qtbot: QtBot, explorer: Explorer) -> None:
+    explorer.open(str(FORWARD))
+    explorer.job_list.start("long", "tests.app.slow:sleep", 60.0, done=lambda _: None)
+    begun = time.monotonic()
+    explorer.window.close()
+    assert time.monotonic() - begun < 5
+    assert not explorer.window.isVisible()
+    assert not any(job.state == "running" for job in explorer.jobs())

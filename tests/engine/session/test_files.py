@@ -126,7 +126,19 @@ def test_what_is_no_session_is_refused_with_a_reason(tmp_path: Path, text: str, 
         files.load(place)
 
 
-@pytest.mark.parametrize("change", [{"budget": "many"}, {"passes": 3}, {"memory_cap": "x"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"budget": "many"},
+        {"passes": 3},
+        {"passes": "\0"},
+        {"memory_cap": "x"},
+        {"memory_cap": -1},
+        {"memory_cap": 1 << 70},
+        {"makespan": float("inf")},
+        {"makespan": True},
+    ],
+)
 def test_a_damaged_variant_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     place = tmp_path / "a.lapstrake"
     files.save(session(AS_LOADED), place)
