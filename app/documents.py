@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from app.jobs import Jobs
 from app.reading import read_file, told
 from app.replacing import Answer, Replacement
 from app.settings import Settings
+from app.unsaved import Unsaved, Written
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
@@ -54,8 +54,7 @@ class Documents(QObject):
         self._last_key = 0
         self._changed: set[str] = set()
         self._recovered = False
-        self._kept: tuple[tuple[object, ...], int] = ((), -1)
-        self._arranged: tuple[object, ...] = ()
+        self._unsaved = Unsaved(store)
         self._coming: Replacement | None = None
         self._rereading: dict[str, Replacement] = {}
         self.may_go: Callable[[], bool] = lambda: True
@@ -66,7 +65,7 @@ class Documents(QObject):
         self.modules: dict[str, Module] = {}
         """Those that were read, by their keys in the session."""
         self._stop = store.subscribe(self._session_changed)
-        self._stamp: tuple[int, int] | None = None
+        self._written = Written("")
         self.session_path = ""
         """Where the session was saved to or opened from; empty for none."""
 
@@ -131,25 +130,18 @@ class Documents(QObject):
 
     @property
     def unsaved(self) -> bool:
-        """Whether there is work that is in no file of the user's: plans, modules and marks; and how a saved session is
-        arranged."""
-        session = self._store.state
-        work, position = self._kept
-        if not session.entries or session.reading or self._store.position == position:
-            return False
-        return _work(session) != work or (bool(self.session_path) and _arranged(session) != self._arranged)
+        """Whether there is work that is in no file of the user's."""
+        return self._unsaved.found(arranged=bool(self.session_path))
 
     def _keep(self) -> None:
         """What is open is what is in the user's files."""
-        self._kept = _work(self._store.state), self._store.position
-        self._arranged = _arranged(self._store.state)
+        self._unsaved.keep()
         self.kept.emit()
 
     @property
     def overtaken(self) -> bool:
         """Whether another window or program has written the session's file since it was opened or saved here."""
-        now = _stamp_of(self.session_path)
-        return bool(self.session_path) and now is not None and now != self._stamp
+        return self._written.is_other
 
     def save(self, path: str) -> str:
         """Save the session. Returns what went wrong, empty when nothing did."""
@@ -158,7 +150,7 @@ class Documents(QObject):
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         self.session_path = path
-        self._stamp = _stamp_of(path)
+        self._written = Written(path)
         self._keep()
         self._settings.remember(str(Path(path).absolute()))
         return ""
@@ -255,9 +247,9 @@ class Documents(QObject):
         session = wanted.session
         self._machine, self._hashes, self._recovered = wanted.machine, wanted.hashes, wanted.recovered
         self.session_path = "" if wanted.recovered else wanted.path
-        self._stamp = _stamp_of(self.session_path)
+        self._written = Written(self.session_path)
         self._adding.clear()
-        self._kept = (), -1
+        self._unsaved.forget()
         for key in {*self.modules, *self._reading}:
             self._forget(key)
         self._last_key = max((int(m.key) for m in session.modules if m.key.isdecimal()), default=0)
@@ -469,27 +461,6 @@ class _Opening:
     paths: tuple[str, ...] = ()
     """All that was asked for."""
     recovered: bool = False
-
-
-def _stamp_of(path: str) -> tuple[int, int] | None:
-    """When a file was written, and how large it is; None where there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
-
-
-def _arranged(session: Session) -> tuple[object, ...]:
-    """What is kept with a session besides the work."""
-    return session.base, session.lanes, tuple(entry.collapsed for entry in session.entries)
-
-
-def _work(session: Session) -> tuple[object, ...]:
-    """What would be lost with a session."""
-    modules = tuple((m.key, m.path, m.name) for m in session.modules)
-    entries = tuple((e.asked, e.key, e.name, e.recording) for e in session.entries)
-    return modules, entries, session.marks
 
 
 def plans_beside(session: Session, facts: Facts) -> Iterable[tuple[str, Plan]]:
