@@ -9,6 +9,7 @@ from engine.control import Cancelled, Control
 from engine.cost.imports import ImportedCosts, parse_costs
 from engine.errors import LapstrakeError
 from engine.export.captured import with_mesh
+from engine.hlo.partitions import is_partitioned
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.layout.outline import Outline
@@ -143,6 +144,7 @@ def facts_of(module: Module) -> Facts:
         partitions=module.header.devices,
         scheduled=module.is_scheduled,
         sha256=module.source.sha256 if module.source is not None else "",
+        whole=module.header.num_partitions > 1 and not is_partitioned(module.proto),
         notes=module.notes,
         plans=tuple(first_plans(module)),
         names={i.id: i.name for c in module.proto.computations for i in c.instructions},

@@ -134,6 +134,8 @@ class Facts:
     partitions: int
     scheduled: bool
     sha256: str
+    whole: bool = False
+    """Whether it is still to be partitioned: the collectives come with that."""
     notes: tuple[str, ...] = ()
     plans: tuple[tuple[str, Plan], ...] = ()
     """Names and plans of what is shown of it first, as loaded before all."""

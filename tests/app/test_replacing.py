@@ -141,6 +141,19 @@ def test_what_is_open_can_be_worked_on_until_the_other_is_read(
     assert explorer.store.state.path == str(TRAIN)
 
 
+def test_a_module_before_partitioning_says_what_to_dump(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    place = tmp_path / "whole.hlo"
+    place.write_text(
+        "HloModule whole, num_partitions=4\nENTRY e {\n"
+        "  a = f32[8,8] parameter(0), sharding={devices=[4,1]<=[4]}\n  ROOT b = f32[8,8] negate(a)\n}\n",
+        "utf-8",
+    )
+    opened(qtbot, explorer, place)
+    said = explorer.window.collectives.note.text()
+    assert "not partitioned yet: it is for 4 partitions" in said
+    assert "--xla_dump_hlo_pass_re=spmd-partitioning" in said
+
+
 def test_a_reading_that_is_cancelled_or_overtaken_leaves_no_trace(qtbot: QtBot, explorer: Explorer) -> None:
     before = opened(qtbot, explorer, FORWARD)
     explorer.open(str(TRAIN))

@@ -176,6 +176,11 @@ class Collectives(QWidget):
 
 def _no_verdicts(session: Session) -> str:
     shown = session.beside(session.active)
+    if session.facts is not None and session.facts.whole:
+        return (
+            f"The module is not partitioned yet: it is for {session.facts.partitions} partitions, and its collectives "
+            "come with partitioning. Open a dump from after that (--xla_dump_hlo_pass_re=spmd-partitioning)."
+        )
     if all(edits.options_of(e.plan, "decompose") is None for e in shown):
         return "No variant decomposes anything. Set “decompose” in the plan line to auto to see what it would save."
     if any(e.error for e in shown):
