@@ -106,10 +106,13 @@ def bundle_files(
             "a module that its compiler has scheduled can only be put in another order, but the plan has the passes "
             f"{best.plan.passes}: tune partitioned.hlo for them"
         )
+    changed = False
     if order_only:
         made, shown = evaluator.module, best
     else:
-        made = tagged(evaluator.transform(Plan(_structure(best.plan))).module)
+        made = evaluator.transform(Plan(_structure(best.plan))).module
+        changed = made.proto != evaluator.module.proto
+        made = tagged(made)
         shown = evaluator.with_module(made).evaluate(_rest(best.plan))
     program = shown.program
     control.step(0.3, "writing modules")
@@ -137,10 +140,11 @@ def bundle_files(
         content["lapstrake_capture.py"] = _payload("lapstrake_capture.py")
     # Where its compiler asks for the order it has done everything else.
     undone = () if order_only else undoing(program, shown.schedule, evaluator.machine)
-    if not order_only and not any(candidate.chosen for candidate in best.candidates):
+    if not order_only and not changed:
         undone = (*undone, _WHOLE)
     manifest = _manifest(evaluator, found, shown, verification, unverified, known)
     manifest["structure"] = not order_only
+    manifest["changed"] = changed
     manifest["fusions"] = [] if order_only else fusions(program)
     manifest["warnings"] = list(undone)
     manifest["judged"] = None if judgement is None else judgement.as_json()

@@ -67,6 +67,8 @@ def test_from_the_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     found, logged = python("tuned.py", cwd=folder, JAX_PLATFORMS="cpu")
     assert "structure: applied" in found
     assert "lapstrake:" not in logged
+    sample = next(block for _, block in BLOCKS if block.startswith("lapstrake: structure"))
+    assert found[found.index("lapstrake: ") :].split() == sample.split()
     plain, _ = python("train.py", cwd=folder, JAX_PLATFORMS="cpu")
     assert losses(found) == pytest.approx(losses(plain), abs=2e-6)
     assert len(losses(plain)) == 5

@@ -113,10 +113,32 @@ def compare(case: str, bundle: str) -> None:
     if case == "named_arguments":
         _, args, kwargs = CASES[case]()
         said["traced"] = leaves(jax.jit(lambda state: wrapped(state, args[1], **kwargs))(args[0]))
+        jax.jit(lambda: wrapped(*args, **kwargs)).lower()  # nothing runs, although the arguments are arrays
+        said["traced deleted"] = deleted(args)
         _, args, kwargs = CASES[case]()
         said["other"] = leaves(wrapped(args[0], np.ones(4, np.float32), **kwargs))
         said["said of other"] = plan.explain()
+        said["said of traced"], said["strict"] = traced_alone(lapstrake_job, bundle, step, args, kwargs)
     print(json.dumps(said))
+
+
+def traced_alone(lapstrake_job: Any, bundle: str, step: Any, args: Any, kwargs: Any) -> tuple[list[str], list[str]]:
+    """What is said of a step that is never called but under traces, and what it raises when it is strict."""
+    explained, raised = [], []
+    for strict in (False, True):
+        plan = lapstrake_job.load(bundle)
+        wrapped = plan.wrap(step, strict=strict)
+        explained.append(plan.explain())
+        for trace in (
+            lambda *a, wrapped=wrapped: jax.eval_shape(lambda: wrapped(*a, **kwargs)),
+            lambda *a, wrapped=wrapped: jax.lax.scan(lambda s, _: (wrapped(s, a[1], **kwargs), 0), a[0], length=2),
+        ):
+            try:
+                trace(*args)
+            except lapstrake_job.Mismatch as error:
+                raised.append(str(error))
+        explained.append(plan.explain())
+    return explained, raised
 
 
 def main(case: str, bundle: str = "") -> None:

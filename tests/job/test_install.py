@@ -10,11 +10,11 @@ import pytest
 from tests.job.processes import altered, bundled, captured, damaged, train
 
 CHANGES = {
-    "shape": "its arguments and results are",
-    "mesh": "its arguments and results are",
+    "shape": "jit_train_step has as argument",
+    "mesh": "jit_train_step has as argument",
     "constant": "other instructions or constants",
-    "donation": "its donation is {}",
-    "sharding": "its arguments and results are",
+    "donation": "jit_train_step has another donation: argument",
+    "sharding": "jit_train_step has as argument",
 }
 APPLIED = "order: applied to jit_train_step"
 

@@ -42,9 +42,22 @@ def test_arguments_and_results_are_those_of_the_original(bundles: dict[str, Path
     assert run["tuned about"] == run["plain about"]
     assert "weak_type=True" in run["tuned about"][0]
     assert run["tuned deleted"] == run["plain deleted"] == [True, False]
-    close(run["traced"], run["plain"])
     close(run["other"], run["plain"])
-    assert "the original ran 1 times: other arguments came" in run["said of other"]
+    assert "the original ran 1 time: other arguments came: argument unused is float32[4], the plan was made for float32[3]" in run["said of other"]
+
+
+def test_a_trace_gets_the_original(bundles: dict[str, Path], tmp_path: Path) -> None:
+    run = compare("named_arguments", bundles["named_arguments"], tmp_path)
+    trace = "it was called under a trace (an outer jit, grad, vmap, scan or eval_shape)"
+    close(run["traced"], run["plain"])
+    assert run["traced deleted"] == [False]
+    assert f"the original ran 2 times: {trace}" in run["said of other"]
+    uncalled = "lapstrake: the wrapped step was not called yet."
+    assert run["said of traced"][0] == run["said of traced"][2] == uncalled
+    assert f"lapstrake: the original ran 2 times: {trace}" in run["said of traced"][1]
+    assert f"lapstrake: it raised 2 times: {trace}" in run["said of traced"][3]
+    assert all(text.startswith(trace) for text in run["strict"])
+    assert len(run["strict"]) == 2
 
 
 def test_the_mesh_may_be_known_to_jit_alone(bundles: dict[str, Path], tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from tests.job.processes import PLAN, SCRIPT, altered, bundled, captured, damage
 
 FIFTY = {"STEPS": "50", "PLAIN": "1", "RESTART": "20"}
 CHANGES = {
-    "shape": "its shape is [16, 8], the plan was made for [8, 8]",
+    "shape": "argument tokens is int32[16, 8], the plan was made for int32[8, 8]: capture and tune it again",
     "mesh": "the mesh is {'x': 4, 'y': 2}, the plan was made for {'x': 2, 'y': 4}",
-    "constant": "the program is another",
-    "donation": "its donation is False",
-    "sharding": "its sharding is P(None, 'x')",
+    "constant": "the program is another than the captured one",
+    "donation": "argument state['m']['down'] is not donated, the plan was made for it donated (and 14 others)",
+    "sharding": "argument tokens lies as P(None, 'x') of {'x': 2, 'y': 4}, the plan was made for P('x', None) of",
     "callback": "it calls back to the host",
 }
 
@@ -51,6 +51,14 @@ def test_merged_indices_reach_the_job(capture: Path, bundle: Path, tmp_path: Pat
     assert "structure: applied" in run["said"]
     np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
     assert "the original runs" not in logged
+
+
+def test_a_plan_of_order_alone_says_so(capture: Path, tmp_path: Path) -> None:
+    """It has passes, and none of them changes the program: the job's compiler gets what it had."""
+    made = bundled(capture, tmp_path / "b", "--passes", "async-permute", "--scheduler", "memory", "--no-verify")
+    run, _ = train(tmp_path, BUNDLE=str(made), STEPS="2", PLAIN="1")
+    assert run["said"].startswith("lapstrake: structure: nothing to apply, the plan changes order only; order: ")
+    np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
 
 
 @pytest.mark.parametrize("change", CHANGES)

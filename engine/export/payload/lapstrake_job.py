@@ -11,21 +11,23 @@
 
 The wrapped step is called as before: same arguments, pytrees, shardings, donation. At its first call everything is
 compared with what the plan was made for; whatever differs, the job runs its own function, unchanged, and one warning
-says why (`strict=True` raises instead). In a job of several processes all of them run the plan or none does. Under a
-trace (grad, vmap, scan, an outer jit) the original runs. A bundle that was made from a bare dump knows its job only by
-the module after partitioning: the step is compiled once more at its first call, to be compared with it. Plans that
-change nothing but the order of a module that its compiler had scheduled are not wrapped: `load("bundle").install()`,
-before the step is first called.
+says why (`strict=True` raises instead). In a job of several processes all of them run the plan or none does. A plan is
+a whole compiled program: under a trace (an outer jit, grad, vmap, scan, eval_shape) the original runs. A bundle that
+was made from a bare dump knows its job only by the module after partitioning: the step is compiled once more at its
+first call, to be compared with it. Plans that change nothing but the order of a module that its compiler had scheduled
+are not wrapped: `load("bundle").install()`, before the step is first called.
 """
 
 from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
 import hashlib
 import heapq
 import importlib
 import importlib.metadata
+import inspect
 import itertools
 import json
 import logging
@@ -33,14 +35,22 @@ import os
 import pathlib
 import re
 import sys
+import threading
 import time
-import types
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+
+try:
+    from jax._src.core import trace_state_clean as _outermost
+except ImportError:  # this jax has moved it, and with it what `wrap` needs
+
+    def _outermost() -> bool:
+        return True
+
 
 SCHEMA = 1
 TAG = re.compile(r"lapstrake=([\w.\-]+)")
@@ -58,11 +68,14 @@ OBSTACLES = (
 """Text of a lowered program → why no plan of it can run."""
 
 log = logging.getLogger("lapstrake")
+_deciding = threading.RLock()
+"""Held while a plan is compared and compiled: compilers' hooks and cache keys are those of the whole process."""
 _agreements = itertools.count()
 
 
 class Mismatch(Exception):
-    """The job is not the one that the plan was made for, or this jax cannot run it; says what differs."""
+    """The job is not the one that the plan was made for, or this jax cannot run it: what was expected, what came, what
+    to do."""
 
 
 def load(path: str) -> Bundle:
@@ -74,8 +87,8 @@ class Bundle:
     """A plan on disk, and what became of it in this process."""
 
     def __init__(self, path: str) -> None:
-        self.path = pathlib.Path(path)
-        self.said: list[Callable[[], str]] = []
+        self.path = pathlib.Path(path).absolute()  # jobs change their working directory
+        self._uses: list[Wrapped | OrderHook] = []
 
     def wrap(self, step: Callable[..., Any], *, strict: bool = False, groups: bool = False) -> Wrapped:
         """A function that does what `step` does, the tuned way where the plan fits.
@@ -83,7 +96,9 @@ class Bundle:
         With `groups` the compiler is asked to keep each transfer with the einsum that hides it, by XLA's scheduling
         groups: for TPU compilers where jax has no scheduler hook, which orders everything.
         """
-        return Wrapped(self, step, strict, groups)
+        wrapped = Wrapped(self, step, strict=strict, groups=groups)
+        self._uses.append(wrapped)
+        return wrapped
 
     def install(self, *, strict: bool = False) -> bool:
         """Have the compiler put one module's instructions in the plan's order; False, and a warning, where it cannot.
@@ -91,24 +106,23 @@ class Bundle:
         `explain` says later whether the compiler asked. From here on the process has compilation-cache keys of its
         own: executables without the plan are not found, and jobs without the plan find none of these.
         """
-        hook, problem = None, ""
-        try:
-            hook = self._order_hook()
-        except Exception as reason:  # whatever is wrong with a plan must not stop the job
-            problem = _words(reason)
-        problem = _agree(problem)
-        if hook is not None and not problem:
-            hook.drops_donation = not _hook_keeps_donation(hook.platform)
-            hook.register()
-            problem = hook.problem
-        if hook is None or problem:
-            self.say(f"order: not installed, {problem}")
-            log.warning("lapstrake: order not installed: %s", problem)
-            if strict:
-                raise Mismatch(problem)
-            return False
-        self.said.append(hook.outcome)
-        return True
+        with _deciding:
+            hook = OrderHook("", {}, "", "")
+            try:
+                hook = self._order_hook()
+            except Exception as reason:  # whatever is wrong with a plan must not stop the job
+                hook.problem = _words(reason)
+            hook.problem = _agree(hook.problem)
+            if not hook.problem:
+                hook.register()
+            self._uses.append(hook)
+        if not hook.problem:
+            return True
+        hook.installed = False
+        log.warning("lapstrake: order not installed: %s", hook.problem)
+        if strict:
+            raise Mismatch(hook.problem)
+        return False
 
     def _order_hook(self) -> OrderHook:
         manifest = self.manifest()
@@ -117,16 +131,19 @@ class Bundle:
         written, here = manifest["versions"], versions()
         for name in ("jaxlib", "platform", "platform_version"):
             if written[name] != here[name]:
-                raise Mismatch(f"the plan was made with {name} {written[name]}, this job has {here[name]}")
+                raise Mismatch(
+                    f"the plan was made with {name} {written[name]}, this job has {here[name]}: an order belongs to "
+                    "one compiler, so capture and tune it again"
+                )
         mark = manifest["digest"][:12]
-        return OrderHook(manifest["module"], self.ranks(manifest), here["platform"], mark, manifest["scheduled"])
+        return OrderHook(manifest["module"], self.ranks(manifest), here["platform"], mark, manifest)
 
     def explain(self) -> str:
         """One paragraph for the job's log: what of the plan runs."""
-        return "lapstrake: " + ("; ".join(part() for part in self.said) or "nothing was run yet") + "."
-
-    def say(self, text: str) -> None:
-        self.said.append(lambda: text)
+        parts = [use.outcome() for use in self._uses] or ["nothing was wrapped or installed"]
+        if len(parts) > 1:
+            parts = [f"{use.__name__}: {part}" for use, part in zip(self._uses, parts, strict=True)]
+        return f"lapstrake: {'. '.join(parts)}."
 
     def manifest(self) -> Mapping[str, Any]:
         try:
@@ -135,11 +152,14 @@ class Bundle:
             text = json.dumps(unsigned, sort_keys=True, separators=(",", ":"))
             whole = content["digest"] == hashlib.sha256(text.encode()).hexdigest()
         except (OSError, KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-            raise Mismatch(f"{self.path} is no bundle that can be read ({_words(error)})") from None
+            raise Mismatch(f"{self.path} is no bundle that can be read ({_words(error)}): copy it whole") from None
         if not whole:
-            raise Mismatch(f"{self.path}/manifest.json was changed after it was written")
+            raise Mismatch(f"{self.path}/manifest.json was changed after it was written: copy the bundle again")
         if content["schema"] != SCHEMA:
-            raise Mismatch(f"the bundle has schema {content['schema']}, this file reads {SCHEMA}")
+            raise Mismatch(
+                f"the bundle has schema {content['schema']}, the lapstrake_job.py that was imported reads {SCHEMA}: "
+                "import the one in the bundle"
+            )
         return content
 
     def read(self, name: str, manifest: Mapping[str, Any]) -> bytes:
@@ -147,9 +167,9 @@ class Bundle:
         try:
             content = self._bytes(name)
         except (OSError, KeyError, zipfile.BadZipFile) as error:
-            raise Mismatch(f"{self.path}/{name} cannot be read ({_words(error)})") from None
+            raise Mismatch(f"{self.path}/{name} cannot be read ({_words(error)}): copy the bundle again") from None
         if hashlib.sha256(content).hexdigest() != manifest["files"].get(name):
-            raise Mismatch(f"{self.path}/{name} was changed after it was written")
+            raise Mismatch(f"{self.path}/{name} was changed after it was written: copy the bundle again")
         return content
 
     def ranks(self, manifest: Mapping[str, Any]) -> dict[str, int]:
@@ -166,73 +186,88 @@ class Bundle:
 
 # --- wrapping a step -----------------------------------------------------------------------------------------------
 
+_TRACED = (
+    "it was called under a trace (an outer jit, grad, vmap, scan or eval_shape), and a plan runs only as the whole "
+    "program: wrap the outermost jitted function"
+)
+_DISABLED = "jax_disable_jit is set, and a plan runs only compiled: unset it"
+
 
 class Wrapped:
     """A step that runs a plan where it fits, and the original everywhere else."""
 
-    def __init__(self, bundle: Bundle, step: Callable[..., Any], strict: bool, groups: bool) -> None:
+    def __init__(self, bundle: Bundle, step: Callable[..., Any], *, strict: bool, groups: bool) -> None:
+        functools.update_wrapper(self, step, updated=())
+        self.__name__ = str(getattr(step, "__name__", "step"))
         self._bundle, self._step, self._strict, self._groups = bundle, step, strict, groups
         self._tuned: _Tuned | None = None
-        self._refused = False
-        self._others = 0
-        self.__name__ = getattr(step, "__name__", "step")
-        self.__doc__ = getattr(step, "__doc__", None)
-        self.__wrapped__ = step
+        self._refusal = ""
+        self._passed_by: dict[str, tuple[int, str]] = {}
+        """Kind of calls that did not run the plan although it fits, or before it was tried → how many, the first's
+        reason."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._refused:
-            return self._step(*args, **kwargs)
-        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-        if self._tuned is None and not _traced(leaves):
-            self._tuned = self._decide(args, kwargs)
+        if not _outermost():
+            return self._pass_by("trace", _TRACED, args, kwargs)
+        if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # defined at run time
+            return self._pass_by("disabled", _DISABLED, args, kwargs)
+        if self._tuned is None:
+            self._decide(args, kwargs)
         tuned = self._tuned
         if tuned is None:
             return self._step(*args, **kwargs)
-        if tree != tuned.in_tree:
-            return self._run_original("other arguments came, in another structure", args, kwargs)
         try:
-            return jax.tree_util.tree_unflatten(tuned.out_tree, tuned.run(*leaves))
+            return tuned.run(*args, **kwargs)
         except (TypeError, ValueError) as error:
-            # Compiled functions refuse other shapes, types and shardings, and tracers, before they run anything.
-            if _traced(leaves):
-                return self._step(*args, **kwargs)
-            return self._run_original(f"other arguments came: {_words(error)}", args, kwargs)
+            # Compiled functions refuse other structures, shapes, types and shardings before they run anything.
+            reason = tuned.refusal(error, args, kwargs)
+        return self._pass_by("arguments", reason, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._step, name)  # lower, trace, clear_cache and the like are the original's
+        # lower, trace, clear_cache and the like are the original's
+        return getattr(object.__getattribute__(self, "_step"), name)
 
     def explain(self) -> str:
-        """What of the plan runs; see `Bundle.explain`."""
-        return self._bundle.explain()
+        """What of the plan runs in this step; see `Bundle.explain`."""
+        return f"lapstrake: {self.outcome()}."
 
-    def _decide(self, args: Any, kwargs: Any) -> _Tuned | None:
-        tuned = _Tuned(self._bundle, self._step, self._groups, args, kwargs)
-        # Compilers of several processes may work together: none is started before all have come so far.
-        for stage in (tuned.check, tuned.recognise, tuned.compile):
-            state, problem = "", ""
-            try:
-                state = stage()
-            except Exception as error:  # whatever is wrong with a plan must not stop the job
-                problem = _words(error)
-            problem = _agree(problem, state)
-            if problem:
-                self._refused = True
-                self._bundle.say(f"the original runs: {problem}")
-                log.warning("lapstrake: the original runs: %s", problem)
-                if self._strict:
-                    raise Mismatch(problem)
-                return None
-        for part in tuned.outcome():
-            self._bundle.say(part)
-        return tuned
+    def outcome(self) -> str:
+        passed_by = [
+            f"{'it raised' if self._strict else 'the original ran'} {count} time{'s' * (count > 1)}: {reason}"
+            for count, reason in self._passed_by.values()
+        ]
+        decided = [f"the original runs: {self._refusal}"] if self._refusal else []
+        decided = list(self._tuned.outcome()) if self._tuned else decided
+        return "; ".join(decided + passed_by) or "the wrapped step was not called yet"
 
-    def _run_original(self, reason: str, args: Any, kwargs: Any) -> Any:
-        if not self._others:
-            self._bundle.said.append(lambda: f"the original ran {self._others} times: {reason}")
-            log.warning("lapstrake: the original runs: %s", reason)
+    def _decide(self, args: Any, kwargs: Any) -> None:
+        """Set `_tuned`, or `_refusal`."""
+        with _deciding:
+            if self._tuned is None and not self._refusal:
+                tuned = _Tuned(self._bundle, self._step, self._groups, args, kwargs)
+                # Compilers of several processes may work together: none is started before all have come so far.
+                for stage in (tuned.check, tuned.recognise, tuned.compile):
+                    state, problem = "", ""
+                    try:
+                        state = stage()
+                    except Exception as error:  # whatever is wrong with a plan must not stop the job
+                        problem = _words(error)
+                    self._refusal = _agree(problem, state)
+                    if self._refusal:
+                        log.warning("lapstrake: the original runs: %s", self._refusal)
+                        break
+                else:
+                    self._tuned = tuned
+        if self._refusal and self._strict:
+            raise Mismatch(self._refusal)
+
+    def _pass_by(self, kind: str, reason: str, args: Any, kwargs: Any) -> Any:
+        count, first = self._passed_by.get(kind, (0, reason))
+        self._passed_by[kind] = (count + 1, first)
         if self._strict:
             raise Mismatch(reason)
-        self._others += 1
+        if not count:
+            log.warning("lapstrake: the original runs: %s", reason)
         return self._step(*args, **kwargs)
 
 
@@ -244,8 +279,9 @@ class _Tuned:
 
     def __init__(self, bundle: Bundle, step: Any, groups: bool, args: Any, kwargs: Any) -> None:
         self._bundle, self._step, self._groups, self._called = bundle, step, groups, (args, kwargs)
-        self._seconds = 0.0
-        self.run: Any = None
+        self._names = sorted(kwargs)
+        self._compared_s = 0.0
+        self.run: Callable[..., Any]
 
     def check(self) -> str:
         """What can be told without a compiler; the bundle's digest."""
@@ -258,22 +294,28 @@ class _Tuned:
                 "the plan was made from a dump of what a compiler had scheduled, which no job can be compared with: "
                 "dump the module after partitioning, or capture the step"
             )
-        if not hasattr(step, "lower") or isinstance(step, types.FunctionType):
-            raise Mismatch("the step is no function from jax.jit (it may be made by pmap, or wrapped in another)")
+        if not hasattr(step, "lower") or inspect.isfunction(step):
+            raise Mismatch(
+                f"a function from jax.jit was expected, {type(step).__name__} {self._step!r:.60} came (it may be made "
+                "by pmap, or wrapped in another): wrap the jitted function itself"
+            )
         lowered = self._lowered = step.lower(*args, **kwargs)
-        self.in_tree, self.out_tree = lowered.in_tree, lowered.out_tree
-        self._leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-        if tree != self.in_tree:
-            raise Mismatch("the step has static arguments, which a plan cannot carry")
+        if jax.tree_util.tree_structure((args, kwargs)) != lowered.in_tree:
+            raise Mismatch("the step has static arguments, which a plan cannot carry: bind them before jax.jit")
         text = lowered.as_text(debug_info=False)
         for pattern, why in OBSTACLES:
             if re.search(pattern, text):
-                raise Mismatch(f"no plan can run this step: {why}")
-        self._signature = manifest["signature"]
+                raise Mismatch(f"no plan can run this step, because {why}: leave that out of it, or run it as it is")
+        self._signature: Any = manifest["signature"]
         if self._signature is not None:
-            self._mesh = _check_signature(self._signature, lowered, self._leaves)
+            self._mesh = _check_signature(manifest["signature"], lowered, self._called, _parameters(step))
             if manifest["fingerprint"]["sha256"] != hashlib.sha256(text.encode()).hexdigest():
-                raise Mismatch("the program is another (its code, a constant or a sharding changed since its capture)")
+                made = manifest["versions"].get("jax", jax.__version__)
+                lowering = f"or jax: {jax.__version__} for {made}" if made != jax.__version__ else ""
+                raise Mismatch(
+                    "the program is another than the captured one, for the same arguments (its code, a constant, a "
+                    f"sharding inside it{lowering} changed): capture and tune it again"
+                )
         results = jax.tree_util.tree_leaves(step.eval_shape(*args, **kwargs))
         self._weak = [bool(getattr(r, "weak_type", False)) for r in results]
         self._ranks = bundle.ranks(manifest)
@@ -285,68 +327,95 @@ class _Tuned:
         """Compile the step as it is, to see whether it is the one that was dumped; nothing to do for a captured one."""
         if self._signature is not None:
             return ""
-        try:
-            capture: Any = importlib.import_module("lapstrake_capture")  # bundles made from dumps bring it
-        except ImportError:
-            raise Mismatch(
-                f"{self._bundle.path}/lapstrake_capture.py is not found: put the bundle on sys.path"
-            ) from None
+        capture, names = self._capture(), _parameters(self._step)
         begun = time.monotonic()
         with _no_cache():
             # Dumps are also made with the compiler's own decomposition switched off, where it has one.
             for whole in (False, True)[: 1 + capture.leaves_whole(self._lowered)]:
                 compiled, found = capture.partitioned(self._lowered, whole=whole)
-                problem = _difference(self._manifest["fingerprint"], found, "the step after partitioning")
+                signature = self._signature = capture.signature(self._lowered, compiled)
+                problem = _module_difference(self._manifest["fingerprint"], found, signature, names)
                 if not problem:
                     break
         if problem:
-            raise Mismatch(problem)
-        self._signature = capture.signature(self._lowered, compiled)
-        self._mesh = _check_signature(self._signature, self._lowered, self._leaves)
-        self._seconds = time.monotonic() - begun
+            raise Mismatch(f"the step after partitioning {problem}: dump and tune it again")
+        self._mesh = _check_signature(signature, self._lowered, self._called, names)
+        self._compared_s = time.monotonic() - begun
         return ""
+
+    def _capture(self) -> Any:
+        """The module lapstrake_capture, which bundles made from dumps bring."""
+        sys.path.insert(0, str(self._bundle.path))
+        try:
+            return importlib.import_module("lapstrake_capture")
+        except ImportError:
+            raise Mismatch(f"{self._bundle.path}/lapstrake_capture.py is not found: copy the bundle whole") from None
+        finally:
+            sys.path.remove(str(self._bundle.path))
 
     def compile(self) -> str:
         """Compile once, with the order hook on where this jax has one; what became of the order, in words."""
-        name = f"lapstrake_{self._manifest['digest'][:12]}"
-        platform = self._mesh.devices.flat[0].platform
-        lowered = jitted(name, self._signature, self._program, self._mesh, self._weak).lower(*self._leaves)
+        digest = self._manifest["digest"][:12]
+        name = re.sub(r"\W", "_", f"{getattr(self._step, '__name__', 'step')}_lapstrake_{digest}")
+        (args, kwargs), platform = self._called, self._mesh.devices.flat[0].platform
+        arguments = (*args, *(kwargs[name] for name in self._names))
+        trees = jax.tree_util.tree_structure(arguments), self._lowered.out_tree
+        lowered = jitted(name, self._signature, self._program, self._mesh, self._weak, trees).lower(*arguments)
         donated = _donated(lowered)
         hook = OrderHook(f"jit_{name}", self._ranks, platform, name)
-        hook.drops_donation = bool(donated) and not _hook_keeps_donation(platform)
-        hook.register()
+        unregister = hook.register(donates=bool(donated))
         try:
             with _cache_hits() as hits:
-                compiled = lowered.compile(grouping() if self._groups else None)
+                compiled = lowered.compile(self._options() or None)
         finally:
-            hook.unregister()
+            unregister()
         if not (hook.problem or hook.fired or hits):
             hook.problem = "the compiler did not ask for it"
         self._text = compiled.as_text()
         grouped = self._groups and bool(hook.problem)
         self._order = order_in_words(*standing(self._text, self._ranks), "" if grouped else hook.problem)
-        self._order += f" by scheduling groups alone: {hook.problem}" if grouped else ""
-        self.run, self._leaves, self._called = compiled, [], ((), {})
-        if hook.drops_donation and not hook.problem:
-            self._order += _FREED
-            self.run = _freeing(compiled, donated)
+        self._order += f" by scheduling groups alone: {hook.problem}" if grouped else hook.noted
+        self.run = _by_name(_freeing(compiled, donated) if hook.noted else compiled, self._names)
+        self._called = ((), {})  # arrays are not kept from being freed
         return self._order
+
+    def _options(self) -> dict[str, Any]:
+        """What the step was jitted with, and what its plan needs."""
+        own = getattr(getattr(self._lowered, "_lowering", None), "_compiler_options_kvs", ())
+        return {**dict(own), **(grouping() if self._groups else {})}
 
     def outcome(self) -> Iterator[str]:
         """Structure, order and fusion, each in words."""
         written, here = self._manifest["versions"], versions()
         others = ", ".join(f"{k} {written[k]}" for k in ("jax", "jaxlib") if written.get(k, here[k]) != here[k])
         said = f" (made with {others})" if others else ""
-        if self._seconds:
-            said = f" (made from a dump: the step was compiled once more, to compare it, in {self._seconds:.1f} s)"
-        yield f"structure: applied{said}"
+        if self._compared_s:
+            said = f" (made from a dump: the step was compiled once more, to compare it, in {self._compared_s:.1f} s)"
+        changes = self._manifest.get("changed", True)
+        yield f"structure: {'applied' if changes else 'nothing to apply, the plan changes order only'}{said}"
         yield self._order
         yield _fusion_in_words(self._text, self._manifest["fusions"])
 
+    def refusal(self, error: Exception, args: Any, kwargs: Any) -> str:
+        """Why the compiled step did not take these arguments."""
+        written, names = self._signature["arguments"], _parameters(self._step)
+        differs = _argument_difference(written, (args, kwargs), self._mesh, names) or _words(error)
+        return f"other arguments came: {differs}; pad them to the plan's, or tune a plan for them"
 
-def jitted(name: str, signature: Mapping[str, Any], program: bytes, mesh: Any, weak: Sequence[bool]) -> Any:
-    """A jitted function of the step's leaves whose body is the tuned program, one call on each device."""
+
+def jitted(
+    name: str,
+    signature: Mapping[str, Any],
+    program: bytes,
+    mesh: Any,
+    weak: Sequence[bool],
+    trees: tuple[Any, Any] | None = None,
+) -> Any:
+    """A jitted function whose body is the tuned program, one call on each device: of leaves, or of what `trees` says,
+    the structure of its arguments and of its results."""
     arguments, results = signature["arguments"], signature["results"]
+    tree = jax.tree_util.tree_structure(tuple(range(len(arguments))))
+    tree, out_tree = trees or (tree, jax.tree_util.tree_structure(tuple(range(len(results)))))
     kept = [k for k, leaf in enumerate(arguments) if leaf["kept"]]
     shapes = [
         jax.core.ShapedArray(tuple(leaf["local_shape"]), jax.numpy.dtype(leaf["dtype"]), weak_type=weakly)
@@ -361,22 +430,21 @@ def jitted(name: str, signature: Mapping[str, Any], program: bytes, mesh: Any, w
         check_vma=False,
     )
 
-    def run(*leaves: Any) -> Any:
-        return on_device(*(leaves[k] for k in kept))
+    def run(*called: Any) -> Any:
+        leaves = jax.tree_util.tree_leaves(called)
+        return jax.tree_util.tree_unflatten(out_tree, on_device(*(leaves[k] for k in kept)))
+
+    def lie(leaves: Sequence[Mapping[str, Any]]) -> list[Any]:
+        return [jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in leaves]
 
     run.__name__ = name
+    donated = jax.tree_util.tree_unflatten(tree, [leaf["donated"] for leaf in arguments])
     return jax.jit(
         run,
-        in_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in arguments),
-        out_shardings=tuple(jax.sharding.NamedSharding(mesh, _spec(leaf)) for leaf in results),
-        donate_argnums=tuple(k for k, leaf in enumerate(arguments) if leaf["donated"]),
+        in_shardings=jax.tree_util.tree_unflatten(tree, lie(arguments)),
+        out_shardings=jax.tree_util.tree_unflatten(out_tree, lie(results)),
+        donate_argnums=tuple(k for k, argument in enumerate(donated) if any(jax.tree_util.tree_leaves(argument))),
     )
-
-
-def grouping() -> dict[str, str]:
-    """Options with which compilers keep scheduling groups, beside what the job disables already."""
-    disabled = re.findall(r"--xla_disable_hlo_passes=(\S+)", os.environ.get("XLA_FLAGS", ""))
-    return {"xla_disable_hlo_passes": ",".join([*disabled[-1:], "legalize-scheduling-annotations"])}
 
 
 def _primitive(name: str, program: bytes, shapes: Sequence[Any]) -> Any:
@@ -387,7 +455,9 @@ def _primitive(name: str, program: bytes, shapes: Sequence[Any]) -> Any:
         from jax._src.lib.mlir import ir  # type: ignore[attr-defined]  # private in jax, and untyped
         from jax._src.lib.mlir.dialects import func
     except ImportError as error:
-        raise Mismatch(f"jax {jax.__version__} has moved what is needed to run the plan ({error})") from None
+        raise Mismatch(
+            f"jax {jax.__version__} has moved what is needed to run the plan ({error}): use a jax that Lapstrake names"
+        ) from None
     primitive = core.Primitive(name)
     primitive.multiple_results = True
     primitive.def_abstract_eval(lambda *_: list(shapes))
@@ -404,70 +474,120 @@ def _primitive(name: str, program: bytes, shapes: Sequence[Any]) -> Any:
     return primitive
 
 
+def grouping() -> dict[str, str]:
+    """Options with which compilers keep scheduling groups, beside what the job disables already."""
+    disabled = re.findall(r"--xla_disable_hlo_passes=(\S+)", os.environ.get("XLA_FLAGS", ""))
+    return {"xla_disable_hlo_passes": ",".join([*disabled[-1:], "legalize-scheduling-annotations"])}
+
+
+def _by_name(run: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """`run`, which takes its arguments by place, with the last of them given by name."""
+    if not names:
+        return run
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if sorted(kwargs) != names:
+            raise TypeError(f"the arguments {', '.join(names)} were given by name when the plan was compiled")
+        return run(*args, *(kwargs[name] for name in names))
+
+    return call
+
+
+def _donated(lowered: Any) -> tuple[int, ...]:
+    """Which leaves of a lowered function's arguments give their buffers to results."""
+    kept = lowered._lowering.compile_args["kept_var_idx"]
+    main = re.search(r"@main\((.*?)\) -> ", lowered.as_text(), re.DOTALL)
+    parts = re.split(r"%arg\d+: ", main[1])[1:] if main else []
+    found = ("tf.aliasing_output" in part or "jax.buffer_donor" in part for part in parts)
+    return tuple(number for number, donated in zip(sorted(kept), found, strict=True) if donated)
+
+
+def _freeing(compiled: Any, donated: Sequence[int]) -> Callable[..., Any]:
+    """The function with its donated arguments deleted after each call, as if it had reused them."""
+
+    def run(*args: Any) -> Any:
+        results = compiled(*args)
+        leaves = jax.tree_util.tree_leaves(args)
+        for leaf in (leaves[number] for number in donated):
+            if isinstance(leaf, jax.Array):
+                leaf.delete()
+        return results
+
+    return run
+
+
 # --- order ---------------------------------------------------------------------------------------------------------
+
+_DROPPED = (
+    f"the scheduler hook of jaxlib {importlib.metadata.version('jaxlib')} makes compilers forget donation, which would "
+    "cost more memory than an order gains: jaxlib 0.12 keeps both"
+)
+_FREED = ", donated arguments are freed after each step instead of reused in it (this jaxlib's hook forgets donation)"
 
 
 class OrderHook:
     """Puts the instructions of one module into a chosen order, after the compiler has scheduled it."""
 
     def __init__(
-        self,
-        module: str,
-        ranks: Mapping[str, int],
-        platform: str,
-        mark: str,
-        expected: Mapping[str, str] | None = None,
+        self, module: str, ranks: Mapping[str, int], platform: str, mark: str, manifest: Mapping[str, Any] | None = None
     ) -> None:
-        """`mark` keeps what is compiled under the hook apart in the persistent cache; `expected`, for `install`, is
+        """`mark` keeps what is compiled under the hook apart in the persistent cache; `manifest`, for `install`, says
         what the module has to be known by, whose instructions `ranks` then calls by their names."""
-        self._module, self._ranks, self._mark, self._expected = module, ranks, mark, expected
-        self.platform = platform
-        self.drops_donation = False
-        """Whether this jaxlib forgets which arguments are donated where the module goes through a hook."""
+        self.__name__ = self._module = module
+        self._ranks, self._platform, self._mark, self._manifest = ranks, platform, mark, manifest
+        self._forgets_donation = False
         self.fired = 0
+        self.installed = True
         self.problem = ""
-        self._noted = ""
-        self._undo: Callable[[], None] | None = None
+        self.noted = ""
+        """What is said of the order beside that it was applied."""
 
-    def register(self) -> None:
-        """From now on compilers ask; `problem` says why this jax cannot do it."""
-        if self._expected is None and not self._may_order():
-            self.problem = _DROPPED
-            return
+    def register(self, *, donates: bool = True) -> Callable[[], None]:
+        """From now on compilers ask, until what is returned is called; `problem` says why this jax cannot do it.
+
+        `donates` says whether the module may have donated arguments.
+        """
+        self._forgets_donation = donates and _hook_forgets_donation(self._platform)
+        if self._manifest is None and not self._check_donation():
+            return lambda: None
         try:
             import jax.extend.xla as xla
 
             stage = xla.PipelineStage.POST_SCHEDULER
-            xla.register_hlo_module_transformation(self._call, name=self._module, stage=stage, platforms=self.platform)
+            xla.register_hlo_module_transformation(self._call, name=self._mark, stage=stage, platforms=self._platform)
         except Exception as error:
-            self.problem = f"this jax has no scheduler hook ({_words(error)})"
-            return
+            self.problem = f"jax {jax.__version__} has no scheduler hook ({_words(error)}): use 0.10.2 or later"
+            return lambda: None
         unmark = _mark_cache(self._mark)
 
-        def undo() -> None:
-            xla.clear_hlo_module_transformation(self._module, stage, platforms=self.platform)
+        def unregister() -> None:
+            xla.clear_hlo_module_transformation(self._mark, stage, platforms=self._platform)
             unmark()
 
-        self._undo = undo
-
-    def unregister(self) -> None:
-        if self._undo is not None:
-            self._undo()
-
-    def _may_order(self) -> bool:
-        """On CPU, where nothing is gained but everything can be tried, memory is no reason against it."""
-        return not self.drops_donation or self.platform == "cpu"
+        return unregister
 
     def outcome(self) -> str:
         """For `install`: whether the compiler asked."""
+        if not self.installed:
+            return f"order: not installed, {self.problem}"
+        if self.fired:
+            others = f"; another module of this name keeps its own: {self.problem}" if self.problem else ""
+            return f"order: applied to {self._module} ({len(self._ranks)} instructions){self.noted}{others}"
         if self.problem:
             return f"order: not applied, {self.problem}"
-        if self.fired:
-            return f"order: applied to {self._module} ({len(self._ranks)} instructions){self._noted}"
         return (
             f"order: the compiler has not asked for it; {self._module} was not compiled since it was installed, or "
             "came from the compilation cache, where only what was compiled under this plan is found"
         )
+
+    def _check_donation(self) -> bool:
+        """Whether a module with donated arguments may be ordered: on CPU, where everything can be tried and nothing is
+        gained, memory is no reason against it."""
+        if self._forgets_donation and self._platform != "cpu":
+            self.problem = _DROPPED
+        elif self._forgets_donation:
+            self.noted = _FREED
+        return not self.problem
 
     def _call(self, serialised: bytes) -> bytes | None:
         try:
@@ -483,16 +603,14 @@ class OrderHook:
         module = hlo.HloModule.from_serialized_hlo_module_proto(serialised)
         if module.name.partition(".")[0] != self._module.partition(".")[0]:
             return None
-        if self._expected is not None:
+        if self._manifest is not None:
             options = hlo.HloPrintOptions()
             options.print_large_constants, options.print_metadata = True, False
             found = known_by(module.to_string(options))
-            if problem := _difference(self._expected, found, module.name):
-                raise Mismatch(problem)
-            if self.drops_donation and found["input_output_alias"] != "{}":
-                if not self._may_order():
-                    raise Mismatch(_DROPPED)
-                self._noted = _FREED
+            if differs := _module_difference(self._manifest["scheduled"], found, self._manifest["signature"]):
+                raise Mismatch(f"{module.name} {differs}: capture and tune it again")
+            if found["input_output_alias"] != "{}" and not self._check_donation():
+                raise Mismatch(self.problem)
         schedule = module.schedule()
         if schedule is None:
             raise Mismatch("the compiler's module has no schedule")
@@ -511,75 +629,27 @@ class OrderHook:
         return result
 
     def _rank_of(self, instruction: Any) -> int | None:
-        if self._expected is not None:
+        if self._manifest is not None:
             return self._ranks.get(instruction.name)
         return _rank_in_line(instruction.to_string(), self._ranks)
 
 
-_DROPPED = (
-    f"the scheduler hook of jaxlib {importlib.metadata.version('jaxlib')} makes compilers forget donation, which would "
-    "cost more memory than an order gains"
-)
-_FREED = ", donated arguments are freed after each step instead of reused in it (this jaxlib's hook forgets donation)"
+@functools.cache
+def _hook_forgets_donation(platform: str) -> bool:
+    """Whether a module that goes through a hook is compiled without its aliases, as by jaxlib 0.10.2; tried on a small
+    one."""
 
+    def lapstrake_probe(a: Any) -> Any:
+        return a + 1
 
-def _hook_keeps_donation(platform: str) -> bool:
-    """Whether a module that goes through the hook is still compiled with its aliases: tried on a small one.
-
-    jaxlib 0.10.2 loses them, 0.12 does not.
-    """
-    tried = jax.jit(lambda lapstrake_probe: lapstrake_probe + 1, donate_argnums=0)
-    hook = OrderHook("jit__lambda", {}, platform, "probe")
-    hook.register()
+    hook = OrderHook("jit_lapstrake_probe", {}, platform, "lapstrake_probe")
+    unregister = hook.register(donates=False)
     try:
-        text = str(tried.lower(jax.device_put(np.zeros(8), jax.local_devices()[0])).compile().as_text())
+        argument = jax.device_put(np.zeros(8), jax.local_devices(backend=platform)[0])
+        text = str(jax.jit(lapstrake_probe, donate_argnums=0).lower(argument).compile().as_text())
     finally:
-        hook.unregister()
-    return not hook.fired or "input_output_alias" in text.partition("\n")[0]
-
-
-def _donated(lowered: Any) -> tuple[int, ...]:
-    """Which of a lowered function's arguments give their buffers to results; numbers as it is called."""
-    kept = lowered._lowering.compile_args["kept_var_idx"]
-    main = re.search(r"@main\((.*?)\) -> ", lowered.as_text(), re.DOTALL)
-    parts = re.split(r"%arg\d+: ", main[1])[1:] if main else []
-    found = ("tf.aliasing_output" in part or "jax.buffer_donor" in part for part in parts)
-    return tuple(number for number, donated in zip(sorted(kept), found, strict=True) if donated)
-
-
-def _freeing(compiled: Any, donated: Sequence[int]) -> Callable[..., Any]:
-    """The function with its donated arguments deleted after each call, as if it had reused them."""
-
-    def run(*leaves: Any) -> Any:
-        results = compiled(*leaves)
-        for number in donated:
-            if isinstance(leaves[number], jax.Array):
-                leaves[number].delete()
-        return results
-
-    return run
-
-
-def known_by(text: str) -> dict[str, str]:
-    """What a module, printed without metadata, is known by: a hash of its text, and what its header says."""
-    header, _, body = text.partition("\n")
-    body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
-    said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
-    for name in ("entry_computation_layout", "input_output_alias"):
-        found = re.search(name + r"=(\{.*?\})(?=, [a-z_]+=|$)", header)
-        said[name] = found[1] if found else "{}"
-    return said
-
-
-def _difference(expected: Mapping[str, str], found: Mapping[str, str], what: str) -> str:
-    """How a module is another than the plan's; empty where it is not."""
-    parts = (("entry_computation_layout", "arguments and results are"), ("input_output_alias", "donation is"))
-    for name, part in parts:
-        if expected[name] != found[name]:
-            return f"{what}: its {part} {found[name]}, the plan was made for {expected[name]}"
-    if expected["sha256"] != found["sha256"]:
-        return f"{what} has other instructions or constants than the module that the plan was made for"
-    return ""
+        unregister()
+    return bool(hook.fired) and "input_output_alias" not in text.partition("\n")[0]
 
 
 def _rank_in_line(line: str, ranks: Mapping[str, int]) -> int | None:
@@ -626,17 +696,7 @@ def _sorted_by(sequence: Sequence[Any], ranks: Sequence[int | None]) -> list[int
     return order
 
 
-def _computations(text: str) -> tuple[dict[str, list[str]], set[str]]:
-    """Instruction lines of each computation of a module's text, and which computations are fusions' insides."""
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.splitlines():
-        header = re.match(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$", line)
-        if header:
-            lines = found.setdefault(header[1], [])
-        elif " = " in line:
-            lines.append(line)
-    return found, set(re.findall(r" fusion\(.*?calls=%?([\w.\-]+)", text))
+# --- what became of the order --------------------------------------------------------------------------------------
 
 
 def standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int]:
@@ -663,6 +723,19 @@ def standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int]:
     return in_order, len(outside) - in_order, len(inside - outside - whole), gone
 
 
+def _computations(text: str) -> tuple[dict[str, list[str]], set[str]]:
+    """Instruction lines of each computation of a module's text, and which computations are fusions' insides."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        header = re.match(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$", line)
+        if header:
+            lines = found.setdefault(header[1], [])
+        elif " = " in line:
+            lines.append(line)
+    return found, set(re.findall(r" fusion\(.*?calls=%?([\w.\-]+)", text))
+
+
 def order_in_words(in_order: int, elsewhere: int, fused: int, gone: int, problem: str) -> str:
     total = in_order + elsewhere + fused + gone
     if problem:
@@ -684,6 +757,191 @@ def _fusion_in_words(text: str, wanted: Sequence[Sequence[str]]) -> str:
     kept = sum(any(set(tags) <= tagged for tagged in made) for tags in wanted)
     how = "applied" if kept == len(wanted) else "partly" if kept else "not applied"
     return f"fusion: {how} ({kept} of {len(wanted)}, by the compiler's own choice)"
+
+
+# --- what is compared ----------------------------------------------------------------------------------------------
+
+
+def versions() -> dict[str, str]:
+    """What a plan depends on."""
+    client = jax.devices()[0].client
+    return {
+        "jax": jax.__version__,
+        "jaxlib": importlib.metadata.version("jaxlib"),
+        "platform": client.platform,
+        "platform_version": client.platform_version,
+    }
+
+
+def known_by(text: str) -> dict[str, str]:
+    """What a module, printed without metadata, is known by: a hash of its text, and what its header says."""
+    header, _, body = text.partition("\n")
+    body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
+    said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
+    for name in ("entry_computation_layout", "input_output_alias"):
+        found = re.search(name + r"=(\{.*?\})(?=, [a-z_]+=|$)", header)
+        said[name] = found[1] if found else "{}"
+    return said
+
+
+def _module_difference(
+    expected: Mapping[str, str], found: Mapping[str, str], signature: Mapping[str, Any], names: Sequence[str] = ()
+) -> str:
+    """How a module is another than the plan's, to be read after its name; empty where it is not."""
+    here, there = (_shapes(known["entry_computation_layout"]) for known in (found, expected))
+    paths = [_spoken(leaf["path"], names) for leaf in signature["arguments"] if leaf["kept"]]
+    for kind, mine, theirs in zip(("argument", "result"), here, there, strict=True):
+        if len(mine) != len(theirs):
+            return f"has {len(mine)} {kind}s, the plan was made for {len(theirs)}"
+        called = paths if kind == "argument" and len(paths) == len(mine) else list(range(len(mine)))
+        parts = [
+            f"has as {kind} {name} on each device {one}, the plan was made for {other}"
+            for name, one, other in zip(called, mine, theirs, strict=True)
+            if one != other
+        ]
+        if parts:
+            return _first(parts)
+    donated, wanted = (set(re.findall(r": \((\d+)", known["input_output_alias"])) for known in (found, expected))
+    if donated != wanted:
+        number = min(donated ^ wanted, key=int)
+        name = paths[int(number)] if int(number) < len(paths) else number
+        how = "is donated, the plan was made for it kept" if number in donated else "is not donated as in the plan"
+        return _first([f"has another donation: argument {name} {how}"] * len(donated ^ wanted))
+    if found["input_output_alias"] != expected["input_output_alias"]:
+        return "gives its donated arguments to other results than the plan's"
+    if found["sha256"] != expected["sha256"]:
+        return "has other instructions or constants than the module that the plan was made for"
+    return ""
+
+
+def _shapes(layout: str) -> list[list[str]]:
+    """Arguments and results in a module's header: `{(f32[8,8]{1,0}, …)->(…)}`."""
+    return [re.findall(r"\w+\[[^\]]*\](?:\{[^{}]*\})?", side) for side in layout[1:-1].split("->")]
+
+
+def _check_signature(written: Mapping[str, Any], lowered: Any, called: Any, names: Sequence[str]) -> Any:
+    """The job's mesh, once every argument and result is known to be as written."""
+    mesh = _mesh_of(lowered, called, written["mesh"])
+    arguments, again = written["arguments"], ": capture and tune it again"
+    if differs := _argument_difference(arguments, called, mesh, names):
+        raise Mismatch(f"{differs}{again}")
+    donated = [bool(info.donated) for info in jax.tree_util.tree_leaves(lowered.args_info)]
+    parts = [
+        f"argument {_spoken(wanted['path'], names)} is {'' if here else 'not '}donated, the plan was made for it "
+        f"{'donated' if wanted['donated'] else 'kept'}"
+        for here, wanted in zip(donated, arguments, strict=True)
+        if here != wanted["donated"]
+    ]
+    results = [f"{r.dtype}{list(r.shape)}" for r in jax.tree_util.tree_leaves(lowered.out_info)]
+    planned = [f"{r['dtype']}{r['shape']}" for r in written["results"]]
+    if len(results) != len(planned):
+        parts.append(f"the step has {len(results)} arrays as results, the plan was made for {len(planned)}")
+    parts += [
+        f"result {number} is {here}, the plan was made for {there}"
+        for number, (here, there) in enumerate(zip(results, planned, strict=False))
+        if here != there
+    ]
+    if parts:
+        raise Mismatch(f"{_first(parts)}{again}")
+    if any(str(leaf["dtype"]).startswith("key<") for leaf in (*arguments, *written["results"])):
+        raise Mismatch("a typed PRNG key is among the arguments or results: pass its jax.random.key_data")
+    return mesh
+
+
+def _argument_difference(written: Sequence[Mapping[str, Any]], called: Any, mesh: Any, names: Sequence[str]) -> str:
+    """The first argument that is another than the plan's, and how many others are; empty where none is."""
+    leaves = [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(called)[0]]
+    here, there = (dict.fromkeys(paths) for paths in ([path for path, _ in leaves], [w["path"] for w in written]))
+    parts = [
+        f"argument {_spoken(path, names)} came, which the plan does not have" for path in here if path not in there
+    ]
+    parts += [f"argument {_spoken(path, names)} of the plan did not come" for path in there if path not in here]
+    if not parts:
+        for (path, leaf), wanted in zip(leaves, written, strict=True):
+            if differs := _leaf_difference(leaf, wanted, mesh):
+                parts.append(f"argument {_spoken(path, names)} {differs}")
+    return _first(parts)
+
+
+def _leaf_difference(leaf: Any, wanted: Mapping[str, Any], mesh: Any) -> str:
+    try:
+        kind = jax.typeof(leaf)
+    except TypeError:
+        return f"is {type(leaf).__name__}, and no array"
+    here, there = f"{kind.dtype}{list(kind.shape)}", f"{wanted['dtype']}{wanted['shape']}"
+    if here != there:
+        return f"is {here}, the plan was made for {there}"
+    sharding = getattr(leaf, "sharding", None)
+    if isinstance(sharding, jax.sharding.NamedSharding) and wanted["kept"]:
+        planned = jax.sharding.NamedSharding(mesh, _spec(wanted))
+        if not sharding.is_equivalent_to(planned, len(wanted["shape"])):
+            here, there = f"{sharding.spec} of {_axes(sharding.mesh)}", f"{planned.spec} of {_axes(mesh)}"
+            return f"lies as {here}, the plan was made for {there}" if here != there else "lies on other devices"
+    return ""
+
+
+def _mesh_of(lowered: Any, called: Any, written: Mapping[str, Any]) -> Any:
+    """The mesh that the arguments lie on, or that the step was jitted for, if it is the one of the plan."""
+    compile_args = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
+    leaves = jax.tree_util.tree_leaves(called)
+    shardings = [*(getattr(leaf, "sharding", None) for leaf in leaves), *compile_args.get("in_shardings", ())]
+    named = [s.mesh for s in shardings if isinstance(s, jax.sharding.NamedSharding)]
+    meshes = [mesh for mesh in named if isinstance(mesh, jax.sharding.Mesh)]
+    there = dict(zip(written["names"], written["sizes"], strict=True))
+    size = int(np.prod(written["sizes"], dtype=int))
+    if not meshes:
+        raise Mismatch(f"no argument lies on a mesh, the plan was made for {there}: put them on it, or jit for it")
+    mesh = next((m for m in meshes if m.size == size), meshes[0])
+    here = _axes(mesh)
+    if list(here.items()) != list(there.items()):
+        raise Mismatch(f"the mesh is {here}, the plan was made for {there}: capture and tune it again")
+    # Captured without devices, their order is not known; the plan's results do not depend on it.
+    ids = [d.id for d in mesh.devices.flat]
+    order = [sorted(ids).index(id_) for id_ in ids]
+    if written["devices"] not in (None, order):
+        raise Mismatch(
+            f"the mesh has its devices in the order {_short(order)}, the plan was made for {_short(written['devices'])}"
+            ": make the mesh alike, or capture and tune it again"
+        )
+    return mesh
+
+
+def _axes(mesh: Any) -> dict[str, int]:
+    return dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+
+
+def _spec(leaf: Mapping[str, Any]) -> Any:
+    return jax.sharding.PartitionSpec(*(tuple(p) if isinstance(p, list) else p for p in leaf["spec"]))
+
+
+def _parameters(step: Any) -> list[str]:
+    """What a step calls the arguments that it gets by place."""
+    try:
+        parameters = inspect.signature(step).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _spoken(path: str, names: Sequence[str]) -> str:
+    """An argument's path as its step writes it: `state['w']` for `[0][0]['w']`, in which arguments by place come
+    first."""
+    by_name, argument, rest = re.match(r"\[(\d)\]\['?(\w+)'?\](.*)", path, re.DOTALL).groups()  # type: ignore[union-attr]
+    if by_name == "0" and int(argument) < len(names):
+        argument = names[int(argument)]
+    return f"{argument}{rest}"
+
+
+def _first(parts: Sequence[str]) -> str:
+    others = len(parts) - 1
+    return (parts[0] if parts else "") + (f" (and {others} other{'s' * (others > 1)})" if others > 0 else "")
+
+
+def _short(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values[:8])) + (", …" if len(values) > 8 else "")
+
+
+# --- what belongs to the whole process, or to all of the job's ------------------------------------------------------
 
 
 def _mark_cache(text: str) -> Callable[[], None]:
@@ -722,91 +980,16 @@ def _no_cache() -> Iterator[None]:
 def _cache_hits() -> Iterator[list[str]]:
     """The executables that come from the persistent cache meanwhile: hooks are not asked about them."""
     hits: list[str] = []
-    listening = True
 
     def listen(event: str, **_: Any) -> None:
-        if listening and event.endswith("/cache_hits"):
+        if event.endswith("/cache_hits"):
             hits.append(event)
 
     jax.monitoring.register_event_listener(listen)
     try:
         yield hits
     finally:
-        listening = False
-
-
-# --- checks --------------------------------------------------------------------------------------------------------
-
-
-def versions() -> dict[str, str]:
-    """What a plan depends on."""
-    client = jax.devices()[0].client
-    return {
-        "jax": jax.__version__,
-        "jaxlib": importlib.metadata.version("jaxlib"),
-        "platform": client.platform,
-        "platform_version": client.platform_version,
-    }
-
-
-def _check_signature(written: Mapping[str, Any], lowered: Any, leaves: Sequence[Any]) -> Any:
-    """The job's mesh, once every argument and result is known to be as written."""
-    infos = jax.tree_util.tree_flatten_with_path(lowered.args_info)[0]
-    if len(infos) != len(written["arguments"]):
-        raise Mismatch(f"the step has {len(infos)} arrays as arguments, the plan is for {len(written['arguments'])}")
-    mesh = _mesh_of(lowered, leaves, written["mesh"])
-    for leaf, (path, info), wanted in zip(leaves, infos, written["arguments"], strict=True):
-        _check_leaf(jax.tree_util.keystr(path), leaf, info, wanted, mesh)
-    outs = jax.tree_util.tree_leaves(lowered.out_info)
-    if [(list(o.shape), str(o.dtype)) for o in outs] != [(r["shape"], r["dtype"]) for r in written["results"]]:
-        raise Mismatch("the step's results have other shapes or types than the plan's")
-    if any(str(a["dtype"]).startswith("key<") for a in (*written["arguments"], *written["results"])):
-        raise Mismatch("a typed PRNG key is among the arguments or results: pass its jax.random.key_data")
-    return mesh
-
-
-def _check_leaf(name: str, leaf: Any, info: Any, wanted: Mapping[str, Any], mesh: Any) -> None:
-    for what, here, there in (
-        ("path", name, wanted["path"]),
-        ("shape", list(info.shape), wanted["shape"]),
-        ("type", str(info.dtype), wanted["dtype"]),
-        ("donation", bool(info.donated), wanted["donated"]),
-    ):
-        if here != there:
-            raise Mismatch(f"argument {name}: its {what} is {here}, the plan was made for {there}")
-    sharding = getattr(leaf, "sharding", None)
-    if isinstance(sharding, jax.sharding.NamedSharding) and wanted["kept"]:
-        there = jax.sharding.NamedSharding(mesh, _spec(wanted))
-        if not sharding.is_equivalent_to(there, len(wanted["shape"])):
-            raise Mismatch(f"argument {name}: its sharding is {sharding.spec}, the plan was made for {there.spec}")
-
-
-def _mesh_of(lowered: Any, leaves: Sequence[Any], written: Mapping[str, Any]) -> Any:
-    """The mesh that the arguments lie on, or that the step was jitted for, if it is the one of the plan."""
-    compile_args = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
-    shardings = [*(getattr(leaf, "sharding", None) for leaf in leaves), *compile_args.get("in_shardings", ())]
-    meshes = [s.mesh for s in shardings if isinstance(s, jax.sharding.NamedSharding)]
-    size = int(np.prod(written["sizes"], dtype=int))
-    mesh = next((m for m in meshes if m.size == size), None)
-    if mesh is None:
-        raise Mismatch(f"no argument lies on a mesh of {size} devices")
-    here = dict(zip(mesh.axis_names, mesh.devices.shape, strict=True))
-    there = dict(zip(written["names"], written["sizes"], strict=True))
-    if list(here.items()) != list(there.items()):
-        raise Mismatch(f"the mesh is {here}, the plan was made for {there}")
-    # Captured without devices, their order is not known; the plan's results do not depend on it.
-    ids = [d.id for d in mesh.devices.flat]
-    if written["devices"] not in (None, [sorted(ids).index(id_) for id_ in ids]):
-        raise Mismatch("the mesh has its devices in another order than the plan's")
-    return mesh
-
-
-def _spec(leaf: Mapping[str, Any]) -> Any:
-    return jax.sharding.PartitionSpec(*(tuple(p) if isinstance(p, list) else p for p in leaf["spec"]))
-
-
-def _traced(leaves: Sequence[Any]) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        jax.monitoring.unregister_event_listener(listen)
 
 
 def _agree(problem: str, state: str = "") -> str:
@@ -821,12 +1004,15 @@ def _agree(problem: str, state: str = "") -> str:
 
     client: Any = global_state.client
     if client is None:
-        return problem or "the job's processes cannot agree without jax.distributed.initialize"
+        return problem or "the job's processes cannot agree: call jax.distributed.initialize"
     key = f"lapstrake/{next(_agreements)}"
-    client.key_value_set(f"{key}/{own}", json.dumps([problem, state]))
-    if own == 0:
-        client.key_value_set(f"{key}/verdict", _verdict(client, key, count) or "-")
-    verdict: str = client.blocking_key_value_get(f"{key}/verdict", 2 * PATIENCE_S * 1000)
+    try:
+        client.key_value_set(f"{key}/{own}", json.dumps([problem, state]))
+        if own == 0:
+            client.key_value_set(f"{key}/verdict", _verdict(client, key, count) or "-")
+        verdict: str = client.blocking_key_value_get(f"{key}/verdict", 2 * PATIENCE_S * 1000)
+    except Exception as error:  # whatever is wrong with a plan must not stop the job
+        return problem or f"process 0 did not answer within {2 * PATIENCE_S} s ({_words(error)}): wrap in all processes"
     return problem or verdict.removeprefix("-")
 
 
@@ -836,16 +1022,16 @@ def _verdict(client: Any, key: str, count: int) -> str:
         try:
             problem, state = json.loads(client.blocking_key_value_get(f"{key}/{process}", PATIENCE_S * 1000))
         except Exception as error:
-            return f"process {process} did not answer ({_words(error)})"
+            return f"process {process} did not answer within {PATIENCE_S} s ({_words(error)}): wrap in all processes"
         if problem:
             return f"process {process}: {problem}"
         states.add(state)
-    return "" if len(states) == 1 else f"the processes differ: {'; '.join(sorted(states))}"
+    return "" if len(states) == 1 else f"the processes differ ({'; '.join(sorted(states))}): give all one bundle"
 
 
 def _words(error: BaseException) -> str:
-    said = " ".join(str(error).split())[:400]
-    return said if isinstance(error, Mismatch) else f"{type(error).__name__}: {said}"
+    said = " ".join(str(error).split())
+    return said if isinstance(error, Mismatch) else f"{type(error).__name__}: {said[:400]}"
 
 
 if __name__ == "__main__":
