@@ -118,6 +118,7 @@ def compare(case: str, bundle: str) -> None:
         _, args, kwargs = CASES[case]()
         said["other"] = leaves(wrapped(args[0], np.ones(4, np.float32), **kwargs))
         said["said of other"] = plan.explain()
+        _, args, kwargs = CASES[case]()
         said["said of traced"], said["strict"] = traced_alone(lapstrake_job, bundle, step, args, kwargs)
     print(json.dumps(said))
 

@@ -15,11 +15,11 @@ from tests.job.processes import HERE, PLAN, SCRIPT, bundled, damaged, dumped, py
 from tests.job.test_wrap import FIFTY
 
 DUMP_CHANGES = {
-    "shape": "the step after partitioning has as argument",
-    "mesh": "the step after partitioning has as argument",
-    "constant": "the step after partitioning has other instructions or constants",
-    "donation": "the step after partitioning has another donation: argument",
-    "sharding": "the step after partitioning has as argument",
+    "shape": "the step after partitioning, on each device: argument",
+    "mesh": "the step after partitioning, on each device: argument",
+    "constant": "the step after partitioning, on each device: it has other instructions or constants",
+    "donation": "argument state['m']['down'] is f32[32,32]{1,0}, the plan was made for f32[32,32]{1,0}, donated (and 14 others)",
+    "sharding": "the step after partitioning, on each device: argument",
     "callback": "it calls back to the host",
 }
 

@@ -10,11 +10,11 @@ import pytest
 from tests.job.processes import altered, bundled, captured, damaged, train
 
 CHANGES = {
-    "shape": "jit_train_step has as argument",
-    "mesh": "jit_train_step has as argument",
+    "shape": "jit_train_step, on each device: argument",
+    "mesh": "jit_train_step, on each device: argument",
     "constant": "other instructions or constants",
-    "donation": "jit_train_step has another donation: argument",
-    "sharding": "jit_train_step has as argument",
+    "donation": "argument 0['m']['down'] is f32[32,32]{1,0}, the plan was made for f32[32,32]{1,0}, donated (and 14 others)",
+    "sharding": "jit_train_step, on each device: argument",
 }
 APPLIED = "order: applied to jit_train_step"
 

@@ -43,7 +43,10 @@ def test_arguments_and_results_are_those_of_the_original(bundles: dict[str, Path
     assert "weak_type=True" in run["tuned about"][0]
     assert run["tuned deleted"] == run["plain deleted"] == [True, False]
     close(run["other"], run["plain"])
-    assert "the original ran 1 time: other arguments came: argument unused is float32[4], the plan was made for float32[3]" in run["said of other"]
+    assert (
+        "the original ran 1 time: other arguments came: argument unused is float32[4] as P(), "
+        "the plan was made for float32[3] as P(); give the plan's, or tune a plan for these" in run["said of other"]
+    )
 
 
 def test_a_trace_gets_the_original(bundles: dict[str, Path], tmp_path: Path) -> None:

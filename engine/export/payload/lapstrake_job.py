@@ -23,6 +23,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import functools
+import graphlib
 import hashlib
 import heapq
 import importlib
@@ -115,14 +116,13 @@ class Bundle:
             hook.problem = _agree(hook.problem)
             if not hook.problem:
                 hook.register()
+            hook.installed = not hook.problem
             self._uses.append(hook)
-        if not hook.problem:
-            return True
-        hook.installed = False
-        log.warning("lapstrake: order not installed: %s", hook.problem)
-        if strict:
-            raise Mismatch(hook.problem)
-        return False
+        if not hook.installed:
+            log.warning("lapstrake: order not installed: %s", hook.problem)
+            if strict:
+                raise Mismatch(hook.problem)
+        return hook.installed
 
     def _order_hook(self) -> OrderHook:
         manifest = self.manifest()
@@ -151,7 +151,7 @@ class Bundle:
             unsigned = {k: v for k, v in content.items() if k != "digest"}
             text = json.dumps(unsigned, sort_keys=True, separators=(",", ":"))
             whole = content["digest"] == hashlib.sha256(text.encode()).hexdigest()
-        except (OSError, KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise Mismatch(f"{self.path} is no bundle that can be read ({_words(error)}): copy it whole") from None
         if not whole:
             raise Mismatch(f"{self.path}/manifest.json was changed after it was written: copy the bundle again")
@@ -164,10 +164,7 @@ class Bundle:
 
     def read(self, name: str, manifest: Mapping[str, Any]) -> bytes:
         """A file of the bundle, if it is the one that was written."""
-        try:
-            content = self._bytes(name)
-        except (OSError, KeyError, zipfile.BadZipFile) as error:
-            raise Mismatch(f"{self.path}/{name} cannot be read ({_words(error)}): copy the bundle again") from None
+        content = self._bytes(name)
         if hashlib.sha256(content).hexdigest() != manifest["files"].get(name):
             raise Mismatch(f"{self.path}/{name} was changed after it was written: copy the bundle again")
         return content
@@ -178,10 +175,13 @@ class Bundle:
         return {tag: place for place, tag in enumerate(dict.fromkeys(t for order in orders.values() for t in order))}
 
     def _bytes(self, name: str) -> bytes:
-        if self.path.is_dir():
-            return (self.path / name).read_bytes()
-        with zipfile.ZipFile(self.path) as archive:
-            return archive.read(name)
+        try:
+            if self.path.is_dir():
+                return (self.path / name).read_bytes()
+            with zipfile.ZipFile(self.path) as archive:
+                return archive.read(name)
+        except (OSError, KeyError, zipfile.BadZipFile) as error:
+            raise Mismatch(f"{self.path}/{name} cannot be read ({_words(error)}): copy the bundle again") from None
 
 
 # --- wrapping a step -----------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class _Tuned:
 
     def __init__(self, bundle: Bundle, step: Any, groups: bool, args: Any, kwargs: Any) -> None:
         self._bundle, self._step, self._groups, self._called = bundle, step, groups, (args, kwargs)
-        self._names = sorted(kwargs)
+        self._names, self._parameters = sorted(kwargs), _parameters(step)
         self._compared_s = 0.0
         self.run: Callable[..., Any]
 
@@ -308,7 +308,7 @@ class _Tuned:
                 raise Mismatch(f"no plan can run this step, because {why}: leave that out of it, or run it as it is")
         self._signature: Any = manifest["signature"]
         if self._signature is not None:
-            self._mesh = _check_signature(manifest["signature"], lowered, self._called, _parameters(step))
+            self._mesh = _check_signature(manifest["signature"], lowered, self._called, self._parameters)
             if manifest["fingerprint"]["sha256"] != hashlib.sha256(text.encode()).hexdigest():
                 made = manifest["versions"].get("jax", jax.__version__)
                 lowering = f"or jax: {jax.__version__} for {made}" if made != jax.__version__ else ""
@@ -327,7 +327,7 @@ class _Tuned:
         """Compile the step as it is, to see whether it is the one that was dumped; nothing to do for a captured one."""
         if self._signature is not None:
             return ""
-        capture, names = self._capture(), _parameters(self._step)
+        capture, names = self._capture(), self._parameters
         begun = time.monotonic()
         with _no_cache():
             # Dumps are also made with the compiler's own decomposition switched off, where it has one.
@@ -338,7 +338,7 @@ class _Tuned:
                 if not problem:
                     break
         if problem:
-            raise Mismatch(f"the step after partitioning {problem}: dump and tune it again")
+            raise Mismatch(f"the step after partitioning, on each device: {problem}: dump and tune it again")
         self._mesh = _check_signature(signature, self._lowered, self._called, names)
         self._compared_s = time.monotonic() - begun
         return ""
@@ -375,7 +375,7 @@ class _Tuned:
         grouped = self._groups and bool(hook.problem)
         self._order = order_in_words(*standing(self._text, self._ranks), "" if grouped else hook.problem)
         self._order += f" by scheduling groups alone: {hook.problem}" if grouped else hook.noted
-        self.run = _by_name(_freeing(compiled, donated) if hook.noted else compiled, self._names)
+        self.run = _callable(compiled, self._names, donated if hook.noted else ())
         self._called = ((), {})  # arrays are not kept from being freed
         return self._order
 
@@ -398,9 +398,9 @@ class _Tuned:
 
     def refusal(self, error: Exception, args: Any, kwargs: Any) -> str:
         """Why the compiled step did not take these arguments."""
-        written, names = self._signature["arguments"], _parameters(self._step)
-        differs = _argument_difference(written, (args, kwargs), self._mesh, names) or _words(error)
-        return f"other arguments came: {differs}; pad them to the plan's, or tune a plan for them"
+        written = self._signature["arguments"]
+        differs = _argument_difference(written, (args, kwargs), self._mesh, self._parameters) or _words(error)
+        return f"other arguments came: {differs}; give the plan's, or tune a plan for these"
 
 
 def jitted(
@@ -480,17 +480,24 @@ def grouping() -> dict[str, str]:
     return {"xla_disable_hlo_passes": ",".join([*disabled[-1:], "legalize-scheduling-annotations"])}
 
 
-def _by_name(run: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """`run`, which takes its arguments by place, with the last of them given by name."""
-    if not names:
-        return run
+def _callable(compiled: Any, names: Sequence[str], donated: Sequence[int]) -> Callable[..., Any]:
+    """The compiled function as its step is called, with the last arguments by name; leaves that are donated, which it
+    does not know of, are deleted after each call, as if it had reused them."""
+    if not names and not donated:
+        return compiled  # type: ignore[no-any-return]  # jax.stages.Compiled can be called
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         if sorted(kwargs) != names:
-            raise TypeError(f"the arguments {', '.join(names)} were given by name when the plan was compiled")
-        return run(*args, *(kwargs[name] for name in names))
+            raise TypeError("the arguments by name are others")
+        args = (*args, *(kwargs[name] for name in names))
+        results = compiled(*args)
+        leaves = jax.tree_util.tree_leaves(args) if donated else ()
+        for leaf in (leaves[number] for number in donated):
+            if isinstance(leaf, jax.Array):
+                leaf.delete()
+        return results
 
-    return call
+    return run
 
 
 def _donated(lowered: Any) -> tuple[int, ...]:
@@ -500,20 +507,6 @@ def _donated(lowered: Any) -> tuple[int, ...]:
     parts = re.split(r"%arg\d+: ", main[1])[1:] if main else []
     found = ("tf.aliasing_output" in part or "jax.buffer_donor" in part for part in parts)
     return tuple(number for number, donated in zip(sorted(kept), found, strict=True) if donated)
-
-
-def _freeing(compiled: Any, donated: Sequence[int]) -> Callable[..., Any]:
-    """The function with its donated arguments deleted after each call, as if it had reused them."""
-
-    def run(*args: Any) -> Any:
-        results = compiled(*args)
-        leaves = jax.tree_util.tree_leaves(args)
-        for leaf in (leaves[number] for number in donated):
-            if isinstance(leaf, jax.Array):
-                leaf.delete()
-        return results
-
-    return run
 
 
 # --- order ---------------------------------------------------------------------------------------------------------
@@ -535,33 +528,35 @@ class OrderHook:
         what the module has to be known by, whose instructions `ranks` then calls by their names."""
         self.__name__ = self._module = module
         self._ranks, self._platform, self._mark, self._manifest = ranks, platform, mark, manifest
-        self._forgets_donation = False
         self.fired = 0
         self.installed = True
         self.problem = ""
         self.noted = ""
         """What is said of the order beside that it was applied."""
 
-    def register(self, *, donates: bool = True) -> Callable[[], None]:
+    def register(self, *, donates: bool = False) -> Callable[[], None]:
         """From now on compilers ask, until what is returned is called; `problem` says why this jax cannot do it.
 
-        `donates` says whether the module may have donated arguments.
+        `donates` says whether the module has donated arguments, where no manifest does.
         """
-        self._forgets_donation = donates and _hook_forgets_donation(self._platform)
-        if self._manifest is None and not self._check_donation():
-            return lambda: None
+        donates = donates or bool(self._manifest and self._manifest["scheduled"]["input_output_alias"] != "{}")
+        if donates and _hook_forgets_donation(self._platform):
+            if self._platform != "cpu":  # where everything can be tried and nothing is gained, memory matters less
+                self.problem = _DROPPED
+                return lambda: None
+            self.noted = _FREED
         try:
             import jax.extend.xla as xla
 
-            stage = xla.PipelineStage.POST_SCHEDULER
-            xla.register_hlo_module_transformation(self._call, name=self._mark, stage=stage, platforms=self._platform)
+            where: Any = {"stage": xla.PipelineStage.POST_SCHEDULER, "platforms": self._platform}
+            xla.register_hlo_module_transformation(self._call, name=self._mark, **where)
         except Exception as error:
             self.problem = f"jax {jax.__version__} has no scheduler hook ({_words(error)}): use 0.10.2 or later"
             return lambda: None
         unmark = _mark_cache(self._mark)
 
         def unregister() -> None:
-            xla.clear_hlo_module_transformation(self._mark, stage, platforms=self._platform)
+            xla.clear_hlo_module_transformation(self._mark, **where)
             unmark()
 
         return unregister
@@ -580,15 +575,6 @@ class OrderHook:
             "came from the compilation cache, where only what was compiled under this plan is found"
         )
 
-    def _check_donation(self) -> bool:
-        """Whether a module with donated arguments may be ordered: on CPU, where everything can be tried and nothing is
-        gained, memory is no reason against it."""
-        if self._forgets_donation and self._platform != "cpu":
-            self.problem = _DROPPED
-        elif self._forgets_donation:
-            self.noted = _FREED
-        return not self.problem
-
     def _call(self, serialised: bytes) -> bytes | None:
         try:
             return self._reorder(serialised)
@@ -603,14 +589,12 @@ class OrderHook:
         module = hlo.HloModule.from_serialized_hlo_module_proto(serialised)
         if module.name.partition(".")[0] != self._module.partition(".")[0]:
             return None
-        if self._manifest is not None:
+        if self._manifest:
             options = hlo.HloPrintOptions()
             options.print_large_constants, options.print_metadata = True, False
             found = known_by(module.to_string(options))
             if differs := _module_difference(self._manifest["scheduled"], found, self._manifest["signature"]):
-                raise Mismatch(f"{module.name} {differs}: capture and tune it again")
-            if found["input_output_alias"] != "{}" and not self._check_donation():
-                raise Mismatch(self.problem)
+                raise Mismatch(f"{module.name}, on each device: {differs}: capture and tune it again")
         schedule = module.schedule()
         if schedule is None:
             raise Mismatch("the compiler's module has no schedule")
@@ -619,7 +603,10 @@ class OrderHook:
                 sequence = list(schedule.sequence(computation))
             except (RuntimeError, LookupError):
                 continue  # part of a fusion: it has no order of its own
-            ranks = [self._rank_of(instruction) for instruction in sequence]
+            ranks = [
+                self._ranks.get(i.name) if self._manifest else _rank_in_line(i.to_string(), self._ranks)
+                for i in sequence
+            ]
             if sum(rank is not None for rank in ranks) > 1:
                 schedule.set_sequence(computation, [sequence[k] for k in _sorted_by(sequence, ranks)])
         schedule.verify()
@@ -627,11 +614,6 @@ class OrderHook:
         result: bytes = module.as_serialized_hlo_module_proto()
         self.fired += 1
         return result
-
-    def _rank_of(self, instruction: Any) -> int | None:
-        if self._manifest is not None:
-            return self._ranks.get(instruction.name)
-        return _rank_in_line(instruction.to_string(), self._ranks)
 
 
 @functools.cache
@@ -643,7 +625,7 @@ def _hook_forgets_donation(platform: str) -> bool:
         return a + 1
 
     hook = OrderHook("jit_lapstrake_probe", {}, platform, "lapstrake_probe")
-    unregister = hook.register(donates=False)
+    unregister = hook.register()
     try:
         argument = jax.device_put(np.zeros(8), jax.local_devices(backend=platform)[0])
         text = str(jax.jit(lapstrake_probe, donate_argnums=0).lower(argument).compile().as_text())
@@ -669,30 +651,24 @@ def _rank_in_line(line: str, ranks: Mapping[str, int]) -> int | None:
 def _sorted_by(sequence: Sequence[Any], ranks: Sequence[int | None]) -> list[int]:
     """A topological order by rank; what has none goes right before the first that needs it, else stays in turn."""
     at = {instruction.name: k for k, instruction in enumerate(sequence)}
-    needs = [{at[o.name] for o in i.operands() if o.name in at} for i in sequence]
+    needs: dict[int, set[int]] = {}
     for k, instruction in enumerate(sequence):
-        controls = getattr(instruction, "control_predecessors", None)
-        if callable(controls):
-            needs[k] |= {at[c.name] for c in controls() if c.name in at}
-    users: list[list[int]] = [[] for _ in sequence]
-    for k, before in enumerate(needs):
-        for b in before:
-            users[b].append(k)
-    keys: list[float] = [float("inf") if rank is None else rank for rank in ranks]
-    for k in range(len(sequence) - 1, -1, -1):
-        if ranks[k] is None:
-            keys[k] = min((keys[u] for u in users[k]), default=float("inf"))
-    missing = [len(before) for before in needs]
-    ready = [(keys[k], k) for k in range(len(sequence)) if not missing[k]]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, k = heapq.heappop(ready)
-        order.append(k)
-        for user in users[k]:
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, (keys[user], user))
+        controls = getattr(instruction, "control_predecessors", tuple)  # not in every jaxlib
+        needs[k] = {at[o.name] for o in (*instruction.operands(), *controls()) if o.name in at}
+    keys = [float("inf") if rank is None else rank for rank in ranks]
+    for k in reversed(range(len(sequence))):
+        for before in needs[k]:
+            if ranks[before] is None:
+                keys[before] = min(keys[before], keys[k])
+    sorter = graphlib.TopologicalSorter(needs)
+    sorter.prepare()
+    ready: list[tuple[float, int]] = []
+    order: list[int] = []
+    while sorter.is_active():
+        for k in sorter.get_ready():
+            heapq.heappush(ready, (keys[k], k))
+        order.append(heapq.heappop(ready)[1])
+        sorter.done(order[-1])
     return order
 
 
@@ -784,100 +760,99 @@ def known_by(text: str) -> dict[str, str]:
     return said
 
 
-def _module_difference(
-    expected: Mapping[str, str], found: Mapping[str, str], signature: Mapping[str, Any], names: Sequence[str] = ()
-) -> str:
-    """How a module is another than the plan's, to be read after its name; empty where it is not."""
-    here, there = (_shapes(known["entry_computation_layout"]) for known in (found, expected))
-    paths = [_spoken(leaf["path"], names) for leaf in signature["arguments"] if leaf["kept"]]
-    for kind, mine, theirs in zip(("argument", "result"), here, there, strict=True):
-        if len(mine) != len(theirs):
-            return f"has {len(mine)} {kind}s, the plan was made for {len(theirs)}"
-        called = paths if kind == "argument" and len(paths) == len(mine) else list(range(len(mine)))
-        parts = [
-            f"has as {kind} {name} on each device {one}, the plan was made for {other}"
-            for name, one, other in zip(called, mine, theirs, strict=True)
-            if one != other
-        ]
-        if parts:
-            return _first(parts)
-    donated, wanted = (set(re.findall(r": \((\d+)", known["input_output_alias"])) for known in (found, expected))
-    if donated != wanted:
-        number = min(donated ^ wanted, key=int)
-        name = paths[int(number)] if int(number) < len(paths) else number
-        how = "is donated, the plan was made for it kept" if number in donated else "is not donated as in the plan"
-        return _first([f"has another donation: argument {name} {how}"] * len(donated ^ wanted))
-    if found["input_output_alias"] != expected["input_output_alias"]:
-        return "gives its donated arguments to other results than the plan's"
-    if found["sha256"] != expected["sha256"]:
-        return "has other instructions or constants than the module that the plan was made for"
-    return ""
-
-
-def _shapes(layout: str) -> list[list[str]]:
-    """Arguments and results in a module's header: `{(f32[8,8]{1,0}, …)->(…)}`."""
-    return [re.findall(r"\w+\[[^\]]*\](?:\{[^{}]*\})?", side) for side in layout[1:-1].split("->")]
-
-
 def _check_signature(written: Mapping[str, Any], lowered: Any, called: Any, names: Sequence[str]) -> Any:
     """The job's mesh, once every argument and result is known to be as written."""
     mesh = _mesh_of(lowered, called, written["mesh"])
-    arguments, again = written["arguments"], ": capture and tune it again"
-    if differs := _argument_difference(arguments, called, mesh, names):
-        raise Mismatch(f"{differs}{again}")
     donated = [bool(info.donated) for info in jax.tree_util.tree_leaves(lowered.args_info)]
-    parts = [
-        f"argument {_spoken(wanted['path'], names)} is {'' if here else 'not '}donated, the plan was made for it "
-        f"{'donated' if wanted['donated'] else 'kept'}"
-        for here, wanted in zip(donated, arguments, strict=True)
-        if here != wanted["donated"]
-    ]
     results = [f"{r.dtype}{list(r.shape)}" for r in jax.tree_util.tree_leaves(lowered.out_info)]
     planned = [f"{r['dtype']}{r['shape']}" for r in written["results"]]
-    if len(results) != len(planned):
-        parts.append(f"the step has {len(results)} arrays as results, the plan was made for {len(planned)}")
-    parts += [
-        f"result {number} is {here}, the plan was made for {there}"
-        for number, (here, there) in enumerate(zip(results, planned, strict=False))
-        if here != there
-    ]
-    if parts:
-        raise Mismatch(f"{_first(parts)}{again}")
-    if any(str(leaf["dtype"]).startswith("key<") for leaf in (*arguments, *written["results"])):
+    differs = _argument_difference(written["arguments"], called, mesh, names, donated)
+    if differs := differs or _unlike("result", range(len(results)), results, planned):
+        raise Mismatch(f"{differs}: capture and tune it again")
+    if any(str(leaf["dtype"]).startswith("key<") for leaf in (*written["arguments"], *written["results"])):
         raise Mismatch("a typed PRNG key is among the arguments or results: pass its jax.random.key_data")
     return mesh
 
 
-def _argument_difference(written: Sequence[Mapping[str, Any]], called: Any, mesh: Any, names: Sequence[str]) -> str:
-    """The first argument that is another than the plan's, and how many others are; empty where none is."""
-    leaves = [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(called)[0]]
-    here, there = (dict.fromkeys(paths) for paths in ([path for path, _ in leaves], [w["path"] for w in written]))
-    parts = [
-        f"argument {_spoken(path, names)} came, which the plan does not have" for path in here if path not in there
-    ]
-    parts += [f"argument {_spoken(path, names)} of the plan did not come" for path in there if path not in here]
-    if not parts:
-        for (path, leaf), wanted in zip(leaves, written, strict=True):
-            if differs := _leaf_difference(leaf, wanted, mesh):
-                parts.append(f"argument {_spoken(path, names)} {differs}")
-    return _first(parts)
+def _argument_difference(
+    written: Sequence[Mapping[str, Any]], called: Any, mesh: Any, names: Sequence[str], donated: Sequence[bool] = ()
+) -> str:
+    """How the first argument that differs does, by its path; `donated` is not known of later calls."""
+    plan = {leaf["path"]: leaf for leaf in written}
+    there = {path: _described(f"{w['dtype']}{w['shape']}", _spec(w), w["donated"]) for path, w in plan.items()}
+    here = {}
+    for number, (keys, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(called)[0]):
+        path = jax.tree_util.keystr(keys)
+        wanted = plan.get(path, {"spec": (), "donated": False, "kept": False})
+        given = donated[number] if donated else wanted["donated"]
+        here[path] = _described(_type(leaf), _place(leaf, wanted, mesh), given)
+    paths = list(dict.fromkeys((*there, *here)))
+    spoken = [_spoken(path, names) for path in paths]
+    return _unlike("argument", spoken, [here.get(p, "missing") for p in paths], [there.get(p, "none") for p in paths])
 
 
-def _leaf_difference(leaf: Any, wanted: Mapping[str, Any], mesh: Any) -> str:
+def _described(type_: str, place: Any, donated: bool) -> str:
+    return f"{type_} as {place}{', donated' * donated}"
+
+
+def _type(leaf: Any) -> str:
     try:
         kind = jax.typeof(leaf)
     except TypeError:
-        return f"is {type(leaf).__name__}, and no array"
-    here, there = f"{kind.dtype}{list(kind.shape)}", f"{wanted['dtype']}{wanted['shape']}"
-    if here != there:
-        return f"is {here}, the plan was made for {there}"
-    sharding = getattr(leaf, "sharding", None)
-    if isinstance(sharding, jax.sharding.NamedSharding) and wanted["kept"]:
-        planned = jax.sharding.NamedSharding(mesh, _spec(wanted))
-        if not sharding.is_equivalent_to(planned, len(wanted["shape"])):
-            here, there = f"{sharding.spec} of {_axes(sharding.mesh)}", f"{planned.spec} of {_axes(mesh)}"
-            return f"lies as {here}, the plan was made for {there}" if here != there else "lies on other devices"
+        return type(leaf).__name__
+    return f"{kind.dtype}{list(kind.shape)}"
+
+
+def _place(leaf: Any, wanted: Mapping[str, Any], mesh: Any) -> Any:
+    """A leaf's PartitionSpec: the plan's, where it does not matter or means the same."""
+    sharding, spec = getattr(leaf, "sharding", None), _spec(wanted)
+    if not isinstance(sharding, jax.sharding.NamedSharding) or not wanted["kept"]:
+        return spec
+    if sharding.is_equivalent_to(jax.sharding.NamedSharding(mesh, spec), leaf.ndim):
+        return spec
+    return sharding.spec if sharding.mesh == mesh else f"{sharding.spec} of other devices"
+
+
+def _module_difference(
+    expected: Mapping[str, str], found: Mapping[str, str], signature: Mapping[str, Any], names: Sequence[str] = ()
+) -> str:
+    """How a module, as one device runs it, is another than the plan's; empty where it is not."""
+    here, there = _shapes(found), _shapes(expected)
+    paths = [_spoken(leaf["path"], names) for leaf in signature["arguments"] if leaf["kept"]]
+    differs = _unlike("argument", paths, here[0], there[0]) or _unlike("result", (), here[1], there[1])
+    if differs:
+        return differs
+    for name, what in (("entry_computation_layout", "layout"), ("input_output_alias", "use of donated arguments")):
+        if found[name] != expected[name]:
+            return f"its {what} is {found[name]:.200}, the plan was made for {expected[name]:.200}"
+    if found["sha256"] != expected["sha256"]:
+        return "it has other instructions or constants than the module that the plan was made for"
     return ""
+
+
+def _shapes(known: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Arguments and results in a module's header: `{(f32[8,8]{1,0}, …)->(…)}`, and which arguments are donated."""
+    arguments, results = (
+        re.findall(r"\w+\[[^\]]*\](?:\{[^{}]*\})?", side)
+        for side in known["entry_computation_layout"][1:-1].split("->")
+    )
+    for number in re.findall(r": \((\d+)", known["input_output_alias"]):
+        arguments[int(number)] += ", donated"
+    return arguments, results
+
+
+def _unlike(kind: str, names: Sequence[Any], here: Sequence[str], there: Sequence[str]) -> str:
+    """The first argument or result that is another than the plan's, and how many more are; empty where none is."""
+    if len(here) != len(there):
+        return f"it has {len(here)} {kind}s, the plan was made for {len(there)}"
+    called = names if len(names) == len(here) else range(len(here))
+    parts = [
+        f"{kind} {name} is {one}, the plan was made for {other}"
+        for name, one, other in zip(called, here, there, strict=True)
+        if one != other
+    ]
+    others = f" (and {len(parts) - 1} other{'s' * (len(parts) > 2)})" if len(parts) > 1 else ""
+    return "".join(parts[:1]) + others
 
 
 def _mesh_of(lowered: Any, called: Any, written: Mapping[str, Any]) -> Any:
@@ -900,7 +875,7 @@ def _mesh_of(lowered: Any, called: Any, written: Mapping[str, Any]) -> Any:
     order = [sorted(ids).index(id_) for id_ in ids]
     if written["devices"] not in (None, order):
         raise Mismatch(
-            f"the mesh has its devices in the order {_short(order)}, the plan was made for {_short(written['devices'])}"
+            f"the mesh has its devices in the order {order[:8]}, the plan was made for {written['devices'][:8]}"
             ": make the mesh alike, or capture and tune it again"
         )
     return mesh
@@ -932,15 +907,6 @@ def _spoken(path: str, names: Sequence[str]) -> str:
     return f"{argument}{rest}"
 
 
-def _first(parts: Sequence[str]) -> str:
-    others = len(parts) - 1
-    return (parts[0] if parts else "") + (f" (and {others} other{'s' * (others > 1)})" if others > 0 else "")
-
-
-def _short(values: Sequence[int]) -> str:
-    return ", ".join(map(str, values[:8])) + (", …" if len(values) > 8 else "")
-
-
 # --- what belongs to the whole process, or to all of the job's ------------------------------------------------------
 
 
@@ -964,16 +930,13 @@ def _no_cache() -> Iterator[None]:
     from jax.experimental.compilation_cache import compilation_cache
 
     was = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]  # defined at run time
-
-    def use(cache: bool) -> None:
-        jax.config.update("jax_enable_compilation_cache", val=cache)
-        compilation_cache.reset_cache()  # jax remembers what it found set
-
-    use(cache=False)
+    jax.config.update("jax_enable_compilation_cache", val=False)
+    compilation_cache.reset_cache()  # jax remembers what it found set
     try:
         yield
     finally:
-        use(cache=was)
+        jax.config.update("jax_enable_compilation_cache", val=was)
+        compilation_cache.reset_cache()
 
 
 @contextlib.contextmanager
@@ -997,7 +960,7 @@ def _agree(problem: str, state: str = "") -> str:
 
     Process 0 decides for all, so that one that comes late cannot end up with another verdict.
     """
-    count, own = jax.process_count(), jax.process_index()
+    count, own, asked = jax.process_count(), jax.process_index(), 0
     if count == 1:
         return problem
     from jax._src.distributed import global_state
@@ -1005,28 +968,24 @@ def _agree(problem: str, state: str = "") -> str:
     client: Any = global_state.client
     if client is None:
         return problem or "the job's processes cannot agree: call jax.distributed.initialize"
-    key = f"lapstrake/{next(_agreements)}"
+    key, verdict, states = f"lapstrake/{next(_agreements)}", "", set()
     try:
         client.key_value_set(f"{key}/{own}", json.dumps([problem, state]))
-        if own == 0:
-            client.key_value_set(f"{key}/verdict", _verdict(client, key, count) or "-")
-        verdict: str = client.blocking_key_value_get(f"{key}/verdict", 2 * PATIENCE_S * 1000)
+        for asked in range(count) if own == 0 else ():
+            theirs, state = json.loads(client.blocking_key_value_get(f"{key}/{asked}", PATIENCE_S * 1000))
+            verdict = verdict or (f"process {asked}: {theirs}" if theirs else "")
+            states.add(state)
+        if len(states) > 1:
+            verdict = verdict or f"the processes differ ({'; '.join(sorted(states))}): give all one bundle"
     except Exception as error:  # whatever is wrong with a plan must not stop the job
-        return problem or f"process 0 did not answer within {2 * PATIENCE_S} s ({_words(error)}): wrap in all processes"
+        verdict = f"process {asked} did not answer within {PATIENCE_S} s ({_words(error)}): wrap the step in all"
+    try:
+        if own == 0:
+            client.key_value_set(f"{key}/verdict", verdict or "-")
+        verdict = client.blocking_key_value_get(f"{key}/verdict", 2 * PATIENCE_S * 1000)
+    except Exception as error:
+        verdict = f"process 0 did not answer ({_words(error)}): look for why it ended"
     return problem or verdict.removeprefix("-")
-
-
-def _verdict(client: Any, key: str, count: int) -> str:
-    states = set()
-    for process in range(count):
-        try:
-            problem, state = json.loads(client.blocking_key_value_get(f"{key}/{process}", PATIENCE_S * 1000))
-        except Exception as error:
-            return f"process {process} did not answer within {PATIENCE_S} s ({_words(error)}): wrap in all processes"
-        if problem:
-            return f"process {process}: {problem}"
-        states.add(state)
-    return "" if len(states) == 1 else f"the processes differ ({'; '.join(sorted(states))}): give all one bundle"
 
 
 def _words(error: BaseException) -> str:
