@@ -71,6 +71,7 @@ OBSTACLES = (
 log = logging.getLogger("lapstrake")
 _deciding = threading.RLock()
 """Held while a plan is compared and compiled: compilers' hooks and cache keys are those of the whole process."""
+_installed: dict[str, OrderHook] = {}
 _agreements = itertools.count()
 
 
@@ -114,8 +115,9 @@ class Bundle:
             except Exception as reason:  # whatever is wrong with a plan must not stop the job
                 hook.problem = _words(reason)
             hook.problem = _agree(hook.problem)
-            if not hook.problem:
+            if not hook.problem and hook is _installed.setdefault(hook.mark, hook):
                 hook.register()
+            hook = _installed.get(hook.mark, hook)
             hook.installed = not hook.problem
             self._uses.append(hook)
         if not hook.installed:
@@ -211,10 +213,10 @@ class Wrapped:
             return self._pass_by("trace", _TRACED, args, kwargs)
         if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # defined at run time
             return self._pass_by("disabled", _DISABLED, args, kwargs)
-        if self._tuned is None:
-            self._decide(args, kwargs)
-        tuned = self._tuned
+        tuned = self._tuned or self._decide(args, kwargs)
         if tuned is None:
+            if self._strict:
+                raise Mismatch(self._refusal)
             return self._step(*args, **kwargs)
         try:
             return tuned.run(*args, **kwargs)
@@ -240,26 +242,27 @@ class Wrapped:
         decided = list(self._tuned.outcome()) if self._tuned else decided
         return "; ".join(decided + passed_by) or "the wrapped step was not called yet"
 
-    def _decide(self, args: Any, kwargs: Any) -> None:
-        """Set `_tuned`, or `_refusal`."""
+    def _decide(self, args: Any, kwargs: Any) -> _Tuned | None:
+        """The tuned step; None, and `_refusal`, where it does not fit."""
+        if self._refusal:
+            return None
         with _deciding:
-            if self._tuned is None and not self._refusal:
-                tuned = _Tuned(self._bundle, self._step, self._groups, args, kwargs)
-                # Compilers of several processes may work together: none is started before all have come so far.
-                for stage in (tuned.check, tuned.recognise, tuned.compile):
-                    state, problem = "", ""
-                    try:
-                        state = stage()
-                    except Exception as error:  # whatever is wrong with a plan must not stop the job
-                        problem = _words(error)
-                    self._refusal = _agree(problem, state)
-                    if self._refusal:
-                        log.warning("lapstrake: the original runs: %s", self._refusal)
-                        break
-                else:
-                    self._tuned = tuned
-        if self._refusal and self._strict:
-            raise Mismatch(self._refusal)
+            if self._tuned or self._refusal:  # by another thread, meanwhile
+                return self._tuned
+            tuned = _Tuned(self._bundle, self._step, self._groups, args, kwargs)
+            # Compilers of several processes may work together: none is started before all have come so far.
+            for stage in (tuned.check, tuned.recognise, tuned.compile):
+                state, problem = "", ""
+                try:
+                    state = stage()
+                except Exception as error:  # whatever is wrong with a plan must not stop the job
+                    problem = _words(error)
+                self._refusal = _agree(problem, state)
+                if self._refusal:
+                    log.warning("lapstrake: the original runs: %s", self._refusal)
+                    return None
+            self._tuned = tuned
+            return tuned
 
     def _pass_by(self, kind: str, reason: str, args: Any, kwargs: Any) -> Any:
         count, first = self._passed_by.get(kind, (0, reason))
@@ -311,10 +314,10 @@ class _Tuned:
             self._mesh = _check_signature(manifest["signature"], lowered, self._called, self._parameters)
             if manifest["fingerprint"]["sha256"] != hashlib.sha256(text.encode()).hexdigest():
                 made = manifest["versions"].get("jax", jax.__version__)
-                lowering = f"or jax: {jax.__version__} for {made}" if made != jax.__version__ else ""
+                lowering = f", or jax: {jax.__version__} for {made}" if made != jax.__version__ else ""
                 raise Mismatch(
-                    "the program is another than the captured one, for the same arguments (its code, a constant, a "
-                    f"sharding inside it{lowering} changed): capture and tune it again"
+                    "the program is another than the captured one, for the same arguments (by its code, a constant, a "
+                    f"sharding inside it{lowering}): capture and tune it again"
                 )
         results = jax.tree_util.tree_leaves(step.eval_shape(*args, **kwargs))
         self._weak = [bool(getattr(r, "weak_type", False)) for r in results]
@@ -370,7 +373,7 @@ class _Tuned:
         finally:
             unregister()
         if not (hook.problem or hook.fired or hits):
-            hook.problem = "the compiler did not ask for it"
+            hook.problem = f"jax took a hook for {platform}, but its compiler did not ask for it"
         self._text = compiled.as_text()
         grouped = self._groups and bool(hook.problem)
         self._order = order_in_words(*standing(self._text, self._ranks), "" if grouped else hook.problem)
@@ -527,7 +530,7 @@ class OrderHook:
         """`mark` keeps what is compiled under the hook apart in the persistent cache; `manifest`, for `install`, says
         what the module has to be known by, whose instructions `ranks` then calls by their names."""
         self.__name__ = self._module = module
-        self._ranks, self._platform, self._mark, self._manifest = ranks, platform, mark, manifest
+        self._ranks, self._platform, self.mark, self._manifest = ranks, platform, mark, manifest
         self.fired = 0
         self.installed = True
         self.problem = ""
@@ -549,14 +552,14 @@ class OrderHook:
             import jax.extend.xla as xla
 
             where: Any = {"stage": xla.PipelineStage.POST_SCHEDULER, "platforms": self._platform}
-            xla.register_hlo_module_transformation(self._call, name=self._mark, **where)
+            xla.register_hlo_module_transformation(self._call, name=self.mark, **where)
         except Exception as error:
             self.problem = f"jax {jax.__version__} has no scheduler hook ({_words(error)}): use 0.10.2 or later"
             return lambda: None
-        unmark = _mark_cache(self._mark)
+        unmark = _mark_cache(self.mark)
 
         def unregister() -> None:
-            xla.clear_hlo_module_transformation(self._mark, **where)
+            xla.clear_hlo_module_transformation(self.mark, **where)
             unmark()
 
         return unregister
@@ -904,7 +907,7 @@ def _spoken(path: str, names: Sequence[str]) -> str:
     by_name, argument, rest = re.match(r"\[(\d)\]\['?(\w+)'?\](.*)", path, re.DOTALL).groups()  # type: ignore[union-attr]
     if by_name == "0" and int(argument) < len(names):
         argument = names[int(argument)]
-    return f"{argument}{rest}"
+    return f"{argument}{rest}{' (by name)' * (by_name == '1')}"
 
 
 # --- what belongs to the whole process, or to all of the job's ------------------------------------------------------
