@@ -18,7 +18,7 @@ DUMP_CHANGES = {
     "shape": "the step after partitioning, on each device: argument",
     "mesh": "the step after partitioning, on each device: argument",
     "constant": "the step after partitioning, on each device: it has other instructions or constants",
-    "donation": "argument state['m']['down'] is f32[16,16]{1,0}, the plan was made for f32[16,16]{1,0}, donated (and 14 others)",
+    "donation": "state['m']['down'] is f32[16,16]{1,0}, the plan was made for f32[16,16]{1,0}, donated (and 14 others)",
     "sharding": "the step after partitioning, on each device: argument",
     "callback": "it calls back to the host",
 }

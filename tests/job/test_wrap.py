@@ -14,7 +14,7 @@ from tests.job.processes import PLAN, SCRIPT, altered, bundled, captured, damage
 
 FIFTY = {"STEPS": "50", "PLAIN": "1", "RESTART": "20"}
 CHANGES = {
-    "shape": "argument tokens is int32[16, 8] as P('x', None), the plan was made for int32[8, 8] as P('x', None): capture",
+    "shape": "argument tokens is int32[16, 8] as P('x', None), the plan was made for int32[8, 8] as P('x', None)",
     "mesh": "the mesh is {'x': 4, 'y': 2}, the plan was made for {'x': 2, 'y': 4}",
     "constant": "the program is another than the captured one",
     "donation": "as P('y', 'x'), the plan was made for float32[64, 32] as P('y', 'x'), donated (and 14 others)",
