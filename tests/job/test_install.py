@@ -13,7 +13,7 @@ CHANGES = {
     "shape": "jit_train_step, on each device: argument",
     "mesh": "jit_train_step, on each device: argument",
     "constant": "other instructions or constants",
-    "donation": "argument 0['m']['down'] is f32[16,16]{1,0}, the plan was made for f32[16,16]{1,0}, donated (and 14 others)",
+    "donation": "0['m']['down'] is f32[16,16]{1,0}, the plan was made for f32[16,16]{1,0}, donated (and 14 others)",
     "sharding": "jit_train_step, on each device: argument",
 }
 APPLIED = "order: applied to jit_train_step"
