@@ -1,10 +1,10 @@
-"""The widget that shows the stack of timelines and answers mouse, wheel and keys."""
+"""The widget that shows the stack of timelines. What the mouse does lies in `mouse`, what keys do in `moves`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QContextMenuEvent,
@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from engine.ir.graph import Ints
 from engine.session import edits
@@ -27,28 +27,23 @@ from engine.timeline.timeline import Category
 from views import accessible
 from views.accessible import Thing
 from views.ports import Host, follow, running
-from views.theme import GRID, axis_font, motion_allowed, text_font
+from views.theme import GRID, axis_font, text_font
 from views.timeline.accessible import description_of
 from views.timeline.arranging import Arranging
 from views.timeline.axis import TimeRange, Window
-from views.timeline.budget_marks import Marked, budget_marks, card_of_mark, lit_by_mark, mark_at
-from views.timeline.cards import card_of
+from views.timeline.budget_marks import Marked, mark_at
 from views.timeline.critical import critical_rows
-from views.timeline.glide import MILLISECONDS, Glide, worthwhile
+from views.timeline.gliding import Gliding
 from views.timeline.hits import anchor_of, hit_at, row_at
-from views.timeline.moves import PAN, ZOOM, Moves
+from views.timeline.mouse import Mouse
+from views.timeline.moves import Moves
 from views.timeline.overlay import Hit, Overlay, paint_overlay
 from views.timeline.paint_frame import paint_frame, paint_headings
-from views.timeline.paint_header import FOLD, PIN
 from views.timeline.rectangles import Rectangles
-from views.timeline.scene import AXIS, GUTTER, Positions, Scene
+from views.timeline.scene import AXIS, GUTTER, Scene
 from views.timeline.search import Found
 from views.timeline.stack import HEADER, Row, Stack, stack_of
 from views.timeline.things import things_of
-from views.timeline.tips import tip_at
-
-_DRAG = 4
-"""Pixels a press may move and still be a click."""
 
 
 class TimelineView(QAbstractScrollArea):
@@ -76,19 +71,11 @@ class TimelineView(QAbstractScrollArea):
         self._critical = False
         self.lanes = Arranging(self, host.store)
         self._things: tuple[Thing, ...] | None = None
-        self._press: QPointF | None = None
-        self._panning: int | None = None
-        self._gliding: dict[str, Glide] = {}
+        self._mouse = Mouse(self, host.store)
+        self._gliding = Gliding(self)
+        self._gliding.moved.connect(self.redraw)
         self._to_reveal = ""
-        self._seen: dict[str, object] = {}
-        self._glide_part = 1.0
         self._doing = running(host.jobs())
-        self._animation = QVariantAnimation(self)
-        self._animation.setStartValue(0.0)
-        self._animation.setEndValue(1.0)
-        self._animation.setDuration(MILLISECONDS)
-        self._animation.valueChanged.connect(self._glided)
-        self._animation.finished.connect(self._landed)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
@@ -114,6 +101,10 @@ class TimelineView(QAbstractScrollArea):
     def overlay(self) -> Overlay:
         """What lies over the frame right now."""
         return self._over
+
+    def set_overlay(self, over: Overlay) -> None:
+        self._over = over
+        self.viewport().update()
 
     def sizeHint(self) -> QSize:
         return QSize(960, 480)
@@ -142,7 +133,7 @@ class TimelineView(QAbstractScrollArea):
             metrics=QFontMetrics(font),
             small_metrics=QFontMetrics(small),
             rectangles=self._rectangles,
-            gliding=self._positions(),
+            gliding=self._gliding.positions(self.session),
             running=running(self._host.jobs()),
         )
 
@@ -160,12 +151,6 @@ class TimelineView(QAbstractScrollArea):
         if doing != self._doing:
             self._doing = doing
             self.viewport().update()
-
-    def _positions(self) -> dict[str, Positions]:
-        shown = {e.key: e.variant.timeline for e in self.session.entries if e.variant is not None}
-        return {
-            key: glide.at(self._glide_part) for key, glide in self._gliding.items() if shown.get(key) is glide.timeline
-        }
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed & {"entries", "active", "base", "lanes"}:
@@ -185,7 +170,7 @@ class TimelineView(QAbstractScrollArea):
         self.stack = stack_of(session.entries, delta=delta, lanes=session.lanes)
         ends = [e.variant.timeline.makespan for e in session.entries if e.variant is not None]
         self.range.set_limit(max(ends, default=1_000_000))
-        self._start_glide(session)
+        self._gliding.follow(session, visible=self.isVisible())
         self._update_scroll()
         self._over = replace(self._over, hover=None, card=())
         if not session.entries:
@@ -205,32 +190,6 @@ class TimelineView(QAbstractScrollArea):
         if base is None or active is None or base is active:
             return False
         return base.variant is not None and active.variant is not None and active.variant.compares_with(base.variant)
-
-    def _start_glide(self, session: Session) -> None:
-        moved = False
-        for entry in session.entries:
-            old, new = self._seen.get(entry.key), entry.variant
-            if new is None or old is new:
-                continue
-            self._seen[entry.key] = new
-            before = getattr(old, "timeline", None)
-            if before is not None and motion_allowed() and self.isVisible() and worthwhile(before, new.timeline):
-                self._gliding[entry.key] = Glide(before, new.timeline)
-                moved = True
-        keys = {e.key for e in session.entries}
-        self._seen = {key: value for key, value in self._seen.items() if key in keys}
-        if moved:
-            self._animation.stop()
-            self._animation.start()
-
-    def _glided(self, value: float) -> None:
-        self._glide_part = value
-        self.redraw()
-
-    def _landed(self) -> None:
-        self._gliding.clear()
-        self._glide_part = 1.0
-        self.redraw()
 
     def _update_scroll(self) -> None:
         bar = self.verticalScrollBar()
@@ -322,135 +281,32 @@ class TimelineView(QAbstractScrollArea):
         """The slice, gap or frame under a point of the widget."""
         return hit_at(self.session, self.stack, self.verticalScrollBar().value(), self.window_of(), position)
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._mouse.press(event)
+
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        position = event.position()
-        if self._panning is not None:
-            self.range.show(
-                self._panning - (self.window_of().time_at(position.x()) - self.range.start), self.range.span
-            )
-            return
-        if self.lanes.carries:
-            self._over = replace(self._over, drop=self.lanes.drop_line(position))
-            self.viewport().update()
-            return
-        if self._press is not None and abs(position.x() - self._press.x()) > _DRAG:
-            window = self.window_of()
-            ends = sorted(max(0, window.time_at(x)) for x in (self._press.x(), position.x()))
-            self.set_measure((ends[0], ends[1]))
-        self._hover(position)
+        self._mouse.move(event)
 
-    def _hover(self, position: QPointF) -> None:
-        hit = self.hit_at(position) if self._press is None else None
-        inside = position.x() >= GUTTER and position.y() >= 0
-        card = card_of(self.session, hit, self.window_of().time_at(position.x())) if hit is not None else ()
-        marked = self.mark_at(position) if self._press is None else None
-        if marked is not None:
-            card = card_of_mark(self.session, marked)
-        lit = tuple(lit_by_mark(self.session, marked)) if marked is not None else ()
-        cursor = position.x() if inside else None
-        self._over = replace(self._over, hover=hit, cursor=cursor, mouse=position, card=tuple(card), lit=lit)
-        self.hovered.emit(card[0] if card else "")
-        found = self.row_at(position.y())
-        header = found is not None and found[1]
-        self.viewport().setCursor(self._cursor_over(position, header=header or marked is not None))
-        self.viewport().update()
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._mouse.release(event)
 
-    def _cursor_over(self, position: QPointF, *, header: bool) -> Qt.CursorShape:
-        if header:
-            return Qt.CursorShape.PointingHandCursor
-        named = position.x() < GUTTER and self.lanes.lane_at(position) is not None
-        return Qt.CursorShape.OpenHandCursor if named else Qt.CursorShape.ArrowCursor
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self._mouse.double_click(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self._mouse.wheel(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The mouse leaves the viewport or rests on it, which Qt does not pass on to the scroll area."""
-        if event.type() == QEvent.Type.Leave and watched is self.viewport():
-            self._over = replace(self._over, hover=None, cursor=None, mouse=None, card=(), lit=())
-            self.hovered.emit("")
-            self.viewport().update()
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent) and watched is self.viewport():
-            QToolTip.showText(event.globalPos(), tip_at(self.scene(), QPointF(event.pos())), self)
+        if watched is self.viewport() and event.type() == QEvent.Type.Leave:
+            self._mouse.leave()
+        if watched is self.viewport() and event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            self._mouse.rest(event)
             return True
         return super().eventFilter(watched, event)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        position = event.position()
-        middle = event.button() == Qt.MouseButton.MiddleButton
-        shifted = event.button() == Qt.MouseButton.LeftButton and event.modifiers() & Qt.KeyboardModifier.ShiftModifier
-        if middle or shifted:
-            self._panning = self.window_of().time_at(position.x())
-            self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
-            return
-        if event.button() != Qt.MouseButton.LeftButton:
-            return
-        found = self.row_at(position.y())
-        if found is not None and found[1]:
-            self._press_header(found[0].entry, position)
-        elif self.lanes.press(position):
-            self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
-        elif position.x() >= GUTTER:
-            self._press = position
-
-    def _press_header(self, number: int, position: QPointF) -> None:
-        store, key = self._host.store, self.session.entries[number].key
-        if position.x() < FOLD:
-            store.become(f"Fold or open {key}", edits.folded(self.session, key))
-        elif position.x() > self.viewport().width() - PIN:
-            store.become(f"Compare with {key}", edits.based(self.session, key))
-        else:
-            self._activate(key)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        if self._panning is not None:
-            self._panning = None
-            self.viewport().setCursor(Qt.CursorShape.ArrowCursor)
-            return
-        if self.lanes.carries:
-            self.lanes.release(event.position())
-            self._over = replace(self._over, drop=None)
-            self._hover(event.position())
-            return
-        press, self._press = self._press, None
-        if press is None or event.button() != Qt.MouseButton.LeftButton:
-            return
-        if abs(event.position().x() - press.x()) <= _DRAG:
-            self.set_measure(None)
-            add = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-            self.select(self._what_is_meant(event.position()), add=add)
-        self._hover(event.position())
-
-    def _what_is_meant(self, position: QPointF) -> Hit | None:
-        """The slice under a point, or the transfer that the mark under it is about."""
-        marked = self.mark_at(position)
-        variant = self.session.entries[marked.entry].variant if marked is not None else None
-        if marked is None or variant is None:
-            return self.hit_at(position)
-        return Hit(marked.entry, int(budget_marks(variant).row[marked.number]))
-
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self.lanes.open_menu(self.viewport().mapFrom(self, event.pos()))
-        event.accept()
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        found = self.row_at(event.position().y())
-        if found is not None and found[1]:
-            self._press_header(found[0].entry, event.position())
-            return
-        hit = self.hit_at(event.position())
-        if hit is not None:
-            self.select(hit)
-            self.moves.zoom_to(hit)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        delta = event.angleDelta()
-        modifiers = event.modifiers()
-        if modifiers & Qt.KeyboardModifier.ControlModifier:
-            notches = (delta.y() or delta.x()) / 120.0
-            self.range.zoom(ZOOM**notches, self.window_of().time_at(event.position().x()))
-        elif modifiers & Qt.KeyboardModifier.ShiftModifier or abs(delta.x()) > abs(delta.y()):
-            self.range.pan(-(delta.x() or delta.y()) / 120.0 * PAN)
-        else:
-            bar = self.verticalScrollBar()
-            bar.setValue(bar.value() - round(delta.y() / 120.0 * 2 * HEADER))
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -487,6 +343,15 @@ class TimelineView(QAbstractScrollArea):
         self.viewport().update()
         accessible.tell_focus(self)
 
+    def go_to(self, hit: Hit) -> None:
+        """Select a slice and zoom to it."""
+        self.select(hit)
+        self.moves.zoom_to(hit)
+
+    def activate(self, key: str) -> None:
+        """Make an entry the active one."""
+        self._host.store.become(f"Activate {key}", edits.activated(self.session, key))
+
     def toggle_arrows(self) -> None:
         self._arrows = not self._arrows
         self.viewport().update()
@@ -512,15 +377,8 @@ class TimelineView(QAbstractScrollArea):
 
     def things(self) -> tuple[Thing, ...]:
         if self._things is None:
-            self._things = things_of(self.scene(), self.select, self._go_to, self._activate)
+            self._things = things_of(self.scene(), self.select, self.go_to, self.activate)
         return self._things
 
     def surface(self) -> QWidget:
         return self.viewport()
-
-    def _go_to(self, hit: Hit) -> None:
-        self.select(hit)
-        self.moves.zoom_to(hit)
-
-    def _activate(self, key: str) -> None:
-        self._host.store.become(f"Activate {key}", edits.activated(self.session, key))
