@@ -20,7 +20,7 @@ _REFUSED = frozenset(
 )
 _RUNNABLE = frozenset({"AllocateBuffer", "ConcatBitcast", "TopK"}) | IDENTITIES
 
-_MADE_BY_COMPILERS = frozenset(HANDLERS) - {"constant", "custom-call", "dot"}
+_MADE_BY_COMPILERS = frozenset(HANDLERS) - {"constant", "copy", "custom-call", "dot"}
 
 
 def legalize(module: Module) -> HloModuleProto:

@@ -183,6 +183,12 @@ class _Rewriter:
         self._out.append(made)
         return made.id
 
+    def _copy(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
+        """The TPU compiler ends with copies that change the type on their way."""
+        if self._original[original.operand_ids[0]].shape.element_type != copy.shape.element_type:
+            copy.opcode = "convert"
+        self._out.append(copy)
+
     def _copy_start(self, copy: HloInstructionProto, original: HloInstructionProto) -> None:
         copy.opcode = "copy"
         copy.shape.CopyFrom(original.shape.tuple_shapes[0])
@@ -356,6 +362,7 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "async-start": _Rewriter._async_start,
         "bitcast": _Rewriter._bitcast,
         "constant": _Rewriter._constant,
+        "copy": _Rewriter._copy,
         "copy-start": _Rewriter._copy_start,
         "custom-call": _Rewriter._custom_call,
         "dot": _Rewriter._dot,

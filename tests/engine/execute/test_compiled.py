@@ -52,9 +52,9 @@ def test_compiled_modules_equal_their_sources(name: str) -> None:
 
 
 def small() -> list[object]:
-    """Programs of d_model 256 that compilers left for eight devices; the transformer steps take longer."""
+    """Programs of d_model 256 that compilers left for eight devices; transformer steps and six loops take longer."""
     names = sorted(path.name.removesuffix(".hlo.gz") for path in (DATA / "small-compiled").glob("*_*pu_*.hlo.gz"))
-    marks = {n: [pytest.mark.full] for n in names if n.startswith("step")}
+    marks = {n: [pytest.mark.full] for n in names if n.startswith("step") or n == "mlp_fig2_1x8_tpu_late"}
     return [pytest.param(n, marks=marks.get(n, []), id=n) for n in names]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -142,6 +143,10 @@ CASES: dict[str, tuple[str, Expected]] = {
         "  x = f32[4,8]{0,1:T(8,128)S(1)} parameter(0)\n  c = f32[4,8]{1,0} copy(x)\n"
         "  ROOT r = f32[8,4]{0,1} transpose(c), dimensions={1,0}",
         lambda inputs: [d[0].T for d in inputs],
+    ),
+    "copy to another type": (
+        f"{X}  b = bf16[4,8] convert(x)\n  ROOT r = f32[4,8] copy(b)",
+        lambda inputs: [d[0].astype(ml_dtypes.bfloat16).astype(np.float32) for d in inputs],
     ),
     "constant in another layout": (
         "  x = s32[2,3] parameter(0)\n  c = s32[2,3]{0,1} constant({{1,2,3},{4,5,6}})\n  ROOT r = s32[2,3] add(x, c)",
