@@ -63,7 +63,9 @@ def gathered_dim(flow: Flow, collective: Collective) -> tuple[int, int, int]:
     dim = collective.written.dimensions[0]
     shard = flow.instructions[flow.operands[collective.start][0]].shape.dimensions[dim]
     whole = flow.instructions[collective.id].shape.dimensions[dim]
-    return dim, shard, whole // shard if shard else 1
+    if not shard:
+        raise Refusal("its shards have no elements")
+    return dim, shard, whole // shard
 
 
 def _read(flow: Flow, instruction: HloInstructionProto, computation: int, fusion: str | None) -> Collective | None:

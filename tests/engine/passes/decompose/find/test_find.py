@@ -148,6 +148,15 @@ def test_gathered_result_of_the_computation_is_read_by_its_caller() -> None:
   ROOT g = (f32[8,4], f32[8,4]) all-gather(a, c), dimensions={{0}}, {ALL}""",
             "2 arrays are combined in one",
         ),
+        (
+            f"""
+  x = f32[0,4] parameter(0)
+  w = f32[4,6] parameter(1)
+  g = f32[0,4] all-gather(x), {ALL}, dimensions={{0}}
+  ROOT y = f32[0,6] dot(g, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+""",
+            "^its shards have no elements$",
+        ),
     ],
 )
 def test_gathers_that_nothing_can_overlap(body: str, reason: str) -> None:
