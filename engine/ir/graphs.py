@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto
+from engine.hlo.hlo_pb2 import HloComputationProto
 from engine.ir.graph import Csr, Graph, Ints
 from engine.ir.module import Module
 
@@ -27,11 +27,6 @@ def executed(module: Module) -> tuple[int, ...]:
     found: dict[int, None] = {}
     _visit(module, module.proto.entry_computation_id, found)
     return tuple(found)
-
-
-def sequential_callees(instruction: HloInstructionProto) -> tuple[int, ...]:
-    """Ids of the computations that `instruction` runs as sequences."""
-    return tuple(instruction.called_computation_ids) if instruction.opcode in SEQUENTIAL else ()
 
 
 def graph_of(module: Module, computation_id: int) -> Graph:
