@@ -109,10 +109,16 @@ class Evaluator:
             scheduler, budget = parse_scheduler(DEFAULT_TRIAL), self.machine.chip.default_budget
         key = f"{pipeline} {scheduler} {budget}"
 
+        fastest: tuple[int, Program] | None = None
+
         def trial(module: Module) -> int:
+            nonlocal fastest
             control.step(0.5, "trying")
             program = prepare(module, self.machine, imports=self.imports)
-            return makespan_of(program, schedule_program(program, scheduler, budget))
+            makespan = makespan_of(program, schedule_program(program, scheduler, budget))
+            if fastest is None or makespan < fastest[0]:
+                fastest = makespan, program
+            return makespan
 
         if key not in self._results:
             # Passes one by one, so that plans that differ in a later one share what the earlier ones made.
@@ -121,6 +127,8 @@ class Evaluator:
                 made, _ = self._transform(Pipeline(pipeline.passes[:-1]), scheduler, budget, control.part(0.0, 0.5))
                 control = control.part(0.5, 1.0)
             self._results[key] = made.then(Pipeline(last).run(made.module, Context(self.machine, control, trial)))
+            if fastest is not None and fastest[1].module is self._results[key].module:
+                self._programs[key] = fastest[1]  # what was tried and kept is priced already
         return self._results[key], key
 
     def _price(self, key: str, result: Result, control: Control) -> Program:

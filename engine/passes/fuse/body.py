@@ -30,7 +30,9 @@ class Body:
         self.root = self.at[computation.root_id]
         self.constants = [is_scalar_constant(i) for i in self.instructions]
         """Which instructions every reader may carry itself."""
-        self.waits = any(i.opcode in _DONES for i in self.instructions)
+        self._dones = frozenset(k for k, i in enumerate(self.instructions) if i.opcode in _DONES)
+        self._arrivals: dict[int, tuple[int, ...]] = {}
+        self.waits = bool(self._dones)
         """Whether anything in the body waits for a transfer."""
         for k, controls in enumerate(self.controls):
             # A fusion would have to carry the edge for one member only: leave both ends alone.
@@ -46,9 +48,6 @@ class Body:
         """Bytes of the result."""
         return shapes.byte_count(self.instructions[node].shape)
 
-    def is_done(self, node: int) -> bool:
-        return self.instructions[node].opcode in _DONES
-
     def arrivals_at(self, node: int) -> tuple[int, ...]:
         """The last dones that `node` waits for: those from which it is reached without another done in between.
 
@@ -56,17 +55,25 @@ class Body:
         """
         if not self.waits:
             return ()
+        # Asked again for every fusion that reads the node, under every policy, and to put the result into words.
+        known = self._arrivals.get(node)
+        if known is None:
+            known = self._arrivals[node] = self._look_for_dones(node)
+        return known
+
+    def _look_for_dones(self, node: int) -> tuple[int, ...]:
         found: list[int] = []
         heap = [-node]
         seen = {node}
+        dones, operands = self._dones, self.operands
         for _ in range(_LOOK_BACK):
             if not heap:
                 break
             top = -heapq.heappop(heap)
-            if self.is_done(top):
+            if top in dones:
                 found.append(top)
                 continue
-            for operand in self.operands[top]:
+            for operand in operands[top]:
                 if operand not in seen:
                     seen.add(operand)
                     heapq.heappush(heap, -operand)
