@@ -8,6 +8,7 @@ import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
+from typing import Self
 
 DEADLINE_S = 60.0
 """A cold start of Qt from a slow disk takes seconds; longer than this is a hang."""
@@ -18,24 +19,41 @@ def debian_packages() -> tuple[str, ...]:
     return tuple(resources.files("app").joinpath("debian-packages.txt").read_text("utf-8").split())
 
 
-def display_trouble(platform: str | None = None) -> str | None:
-    """Why no QApplication can be made here, in Qt's own words, or None where one can.
+class Trial:
+    """A child process that makes a QApplication. To be left by ``with``; meanwhile something else can be done."""
 
-    `platform` is a Qt platform such as "offscreen"; None takes what the environment says or Qt's choice.
-    """
-    with tempfile.TemporaryDirectory(prefix="lapstrake-display-") as folder:
-        said = Path(folder) / "stderr"
-        child = multiprocessing.get_context("spawn").Process(target=_try_application, args=(platform, str(said)))
-        child.start()
-        child.join(DEADLINE_S)
-        if child.is_alive():
-            child.kill()
-            child.join()
+    def __init__(self, platform: str | None = None) -> None:
+        """`platform` is a Qt platform such as "offscreen"; None takes what the environment says or Qt's choice."""
+        self._folder = tempfile.TemporaryDirectory(prefix="lapstrake-display-")
+        self._said = Path(self._folder.name) / "stderr"
+        spawning = multiprocessing.get_context("spawn")
+        self._child = spawning.Process(target=_try_application, args=(platform, str(self._said)))
+        self._child.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child.is_alive():
+            self._child.kill()
+        self._child.join()
+        self._folder.cleanup()
+
+    def trouble(self) -> str | None:
+        """Why no QApplication can be made here, in Qt's own words, or None where one can. Waits for the child."""
+        self._child.join(DEADLINE_S)
+        if self._child.is_alive():
             return f"Qt did not start within {DEADLINE_S:.0f} s"
-        if child.exitcode == 0:
+        if self._child.exitcode == 0:
             return None
-        words = said.read_text("utf-8", "replace").strip() if said.exists() else ""
-    return _cause(words) or f"Qt ended its process with exit code {child.exitcode}"
+        words = self._said.read_text("utf-8", "replace").strip() if self._said.exists() else ""
+        return _cause(words) or f"Qt ended its process with exit code {self._child.exitcode}"
+
+
+def display_trouble(platform: str | None = None) -> str | None:
+    """As `Trial.trouble`, for those who have nothing else to do meanwhile."""
+    with Trial(platform) as trial:
+        return trial.trouble()
 
 
 def advice(trouble: str) -> str:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QApplication
 
+from app import ahead
 from app.settings import Settings
-from engine import worker
 from engine.session.plan import MachineSpec
 
 
 def run(paths: Sequence[str], settings: Settings | None = None, machine: MachineSpec | None = None) -> int:
     """Open the explorer, on the files at `paths` if any are given. Returns when the window is closed."""
-    worker.prepare("app.work:warm")  # imports what reading and planning need while the window is made
+    ahead.begin(paths)
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("lapstrake")
     # Python's own handler would wait until the event loop ends.

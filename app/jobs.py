@@ -42,6 +42,7 @@ class _Job:
     say: Callable[[Any], str]
     heard: Callable[[Any], None]
     near: str = ""
+    begun: Callable[[], worker.Call | None] = lambda: None
     state: str = "running"
     error: str = ""
     progress: tuple[float, str] = (0.0, "waiting for its turn")
@@ -50,7 +51,7 @@ class _Job:
     cancelled: Event = field(default_factory=Event)
     killed: Event = field(default_factory=Event)
     thread: Thread | None = None
-    begun: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
     value: Any = None
     trouble: LapstrakeError | None = None
@@ -58,13 +59,13 @@ class _Job:
 
     def shown(self) -> JobState:
         fraction, message = self.progress
-        seconds = time.monotonic() - self.begun if self.state == "running" else self.seconds
+        seconds = time.monotonic() - self.since if self.state == "running" else self.seconds
         return JobState(self.number, self.title, fraction, message, self.state, self.error, seconds, self.entry)
 
     def run(self) -> None:
         """The thread's work: start the call, pass on what the user wants, take the result."""
         try:
-            call = worker.start(self.target, *self.args, deadline=self.deadline, near=self.near)
+            call = self.begun() or worker.start(self.target, *self.args, deadline=self.deadline, near=self.near)
             asked = False
             while not call.wait(_LOOK):
                 self.progress = call.progress
@@ -80,6 +81,8 @@ class _Job:
             self.trouble = error
         except OSError as error:
             self.trouble = WorkerError(f"no worker process could be started: {error.strerror or error}")
+        except Exception as error:  # a job whose thread died would run for ever
+            self.trouble = WorkerError(f"{self.target} failed: {type(error).__name__}: {error}")
 
 
 def _leave_alone() -> None:
@@ -118,15 +121,17 @@ class Jobs(QObject):
         say: Callable[[Any], str] = lambda value: "",
         heard: Callable[[Any], None] = lambda found: None,
         near: str = "",
+        begun: Callable[[], worker.Call | None] = lambda: None,
     ) -> int:
         """Run ``module:function`` in a worker; `done` gets its result, `failed` its error or a Cancelled.
 
         `say` puts a result into words for the log; `heard` gets what the work tells of on the way.
         `after` is an earlier part of the same work: if it ended well, it leaves the log to this one. Returns the job's
         number. Jobs that are `near` the same follow each other, in a worker that has kept what they share.
+        `begun` gives the call itself where it was begun before it was known that a job would wait for it.
         """
         self._jobs = [job for job in self._jobs if job.number != after or job.state != "done"]
-        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say, heard, near)
+        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say, heard, near, begun)
         self._next += 1
         self._jobs.append(job)
         del self._jobs[:-_KEPT]
@@ -188,7 +193,7 @@ class Jobs(QObject):
                 return
             if job.thread is None and job.near not in near:
                 near |= {job.near} - {""}
-                job.begun = time.monotonic()
+                job.since = time.monotonic()
                 job.progress = (0.0, "")
                 job.thread = Thread(target=self._serve, args=(job,), name=job.title, daemon=True)
                 job.thread.start()
@@ -223,7 +228,7 @@ class Jobs(QObject):
         elif job.trouble is not None:
             self._finish(job, job.trouble)
         else:
-            job.seconds = time.monotonic() - job.begun
+            job.seconds = time.monotonic() - job.since
             job.state = "done"
             job.progress = (1.0, job.say(value))
             job.done(value)
@@ -234,7 +239,7 @@ class Jobs(QObject):
 
     @staticmethod
     def _finish(job: _Job, error: LapstrakeError) -> None:
-        job.seconds = time.monotonic() - job.begun
+        job.seconds = time.monotonic() - job.since
         job.state = "cancelled" if isinstance(error, Cancelled) else "failed"
         job.error = "" if isinstance(error, Cancelled) else str(error)
         job.failed(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from app import ahead
 from app.jobs import Jobs
 from engine import worker
 from engine.errors import InputError, LapstrakeError
@@ -13,9 +14,6 @@ from engine.hlo.decoding import HloText, decode
 from engine.hlo.reading import read_bytes
 from engine.ir.module import Module
 from engine.session.session import Facts
-
-DEADLINE = 300.0
-"""Seconds after which reading a file is given up."""
 
 
 def read_file(
@@ -31,12 +29,13 @@ def read_file(
     data = read_bytes(path)
     return jobs.start(
         f"reading {Path(path).name}",
-        "app.work:load",
+        ahead.LOAD,
         data,
         path,
         done=lambda found: done(*found),
         failed=lambda error: failed(_explained(error, path, data)),
-        deadline=DEADLINE,
+        deadline=ahead.DEADLINE,
+        begun=lambda: ahead.take(path, data),
     )
 
 
@@ -50,7 +49,7 @@ def told(error: LapstrakeError) -> str:
 def _explained(error: LapstrakeError, path: str, data: bytes) -> LapstrakeError:
     """The death of the reading process as an error about the file."""
     if isinstance(error, worker.TimedOut):
-        return InputError(f"{path}: XLA did not finish reading it within {DEADLINE:g} s")
+        return InputError(f"{path}: XLA did not finish reading it within {ahead.DEADLINE:g} s")
     if not isinstance(error, worker.Died):
         return error
     content = decode(data, path)

@@ -1,16 +1,19 @@
 """Frame times of the timelines (median and 95th percentile of pan and zoom at 10⁵ and 10⁶ slices), and how long files
 take from opening to the first picture, to all of them, and from a moved budget to its picture; offscreen.
 
-QT_QPA_PLATFORM=offscreen python -m benchmarks.window [FILE …]
+QT_QPA_PLATFORM=offscreen python -m benchmarks.window [--only-files] [FILE …]
 
-Each file is opened without a worker running (cold) and with one that has imported what it needs (warm). Beside times by
-the clock stand processor times, which other work on the machine does not lengthen as much: of the window and of its
-workers up to the first picture, and of the longest block of the event loop.
+Each file is opened without a worker running (cold) and with one that has imported what it needs (warm), and as
+`lapstrake FILE` does it, timed from the start of the process. Beside times by the clock stand processor times, which
+other work on the machine does not lengthen as much: of the window and of its workers up to the first picture, and of the
+longest block of the event loop. All of it runs from Python's bytecode, as an installed program does.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -38,10 +41,36 @@ FRAMES = 60
 SIZE = (1600, 900)
 
 
-def main(paths: Sequence[str]) -> None:
-    """Print one line for each size and movement, then one for each file."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print one line for each size and movement, then those of each file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.window", description=(__doc__ or "").partition("\n\n")[0]
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="HLO to be opened")
+    parser.add_argument("--only-files", action="store_true", help="no frame times")
+    options = parser.parse_args(argv)
+    for path in options.files:
+        if not Path(path).exists():
+            parser.error(f"{path}: there is no such file")
+    _use_bytecode()
     application = QApplication.instance() or QApplication([])
     assert isinstance(application, QApplication)
+    if not options.only_files:
+        _measure_frames(application)
+    if options.files:
+        _measure_files(application, options.files)
+
+
+def _use_bytecode() -> None:
+    """Start again with bytecode in a folder that lasts, where this Python writes none: workers would compile it all."""
+    if sys.dont_write_bytecode and sys.pycache_prefix is None:
+        folder = Path(tempfile.gettempdir()) / "lapstrake-benchmark-bytecode"
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder)}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.window", *sys.argv[1:]], environment)
+
+
+def _measure_frames(application: QApplication) -> None:
     heads = "".join(f"{head:>10}" for head in ("median", "p95", "worst", "cpu", "cpu p95"))
     print(f"{'slices':>10} {'movement':<22}{heads}   (ms, {SIZE[0]}×{SIZE[1]})")
     for slices in (10**5, 10**6):
@@ -56,13 +85,24 @@ def main(paths: Sequence[str]) -> None:
                 f"{busy[0]:>9.2f} {busy[1]:>9.2f}"
             )
         view.close()
-    if paths:
-        heads = "".join(f"{head:>10}" for head in ("first", "window", "workers", "all", "budget", "block", "cpu"))
-        print(f"\n{'file':<40}{heads}   (s)")
+
+
+def _measure_files(application: QApplication, paths: Sequence[str]) -> None:
+    worker.call("app.work:warm")  # writes bytecode
+    heads = "".join(f"{head:>10}" for head in ("first", "window", "workers", "all", "budget", "block", "cpu"))
+    print(f"\n{'file':<40}{heads}   (s)")
     for path in paths:
         for warm in (False, True):
             worker.close()  # what a worker has kept of a module would be found again
             _measure_file(application, path, warm=warm)
+    worker.close()
+    print(f"\n{'lapstrake FILE':<40}{'shown':>10}{'first':>10}   (s, from the start of the process)")
+    for path in paths:
+        command = [sys.executable, "-m", "benchmarks.first_picture", path]
+        for last in (False, True):
+            said = subprocess.run([*command, str(time.time())], stdout=subprocess.PIPE, text=True, check=True).stdout
+            if last:  # the one before has written bytecode
+                print(f"{Path(path).name[:39]:<40}" + "".join(f"{float(value):>10.3f}" for value in said.split()))
 
 
 def _measure_file(application: QApplication, path: str, *, warm: bool) -> None:
@@ -152,4 +192,4 @@ def _frames(view: TimelineView, move: Callable[[int], None]) -> tuple[list[float
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-
 from engine.chips.machine import Machine
 from engine.cost.costs import Origin
 from engine.export.svg import Strip, timelines_svg
@@ -29,6 +27,8 @@ def report_html(
     judgement: Judgement | None = None,
 ) -> str:
     """The whole file. Variant 0 is what the others are compared with; `search` is how the last one was found."""
+    from jinja2 import Environment, StrictUndefined  # late: the window seldom writes a report, and starts sooner
+
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"time": time_text, "bytes": bytes_text}
     template = environment.from_string(files("engine.export").joinpath("report.html.jinja").read_text("utf-8"))

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any
 
 from engine.control import QUIET, Cancelled, Control
+from engine.errors import WorkerError
 from engine.worker.call import GRACE, Call, Process
 
 IDLE = 2
@@ -24,6 +25,7 @@ class Pool:
         self._lock = Lock()
         self._idle: list[Process] = []
         self._all: set[Process] = set()
+        self._ended = False
 
     def start(
         self,
@@ -94,6 +96,12 @@ class Pool:
         for process in processes:
             process.kill()
 
+    def end(self) -> None:
+        """Kill every worker, and start none any more: as a process ends it would wait for them."""
+        with self._lock:
+            self._ended = True
+        self.close()
+
     def _take(self, environment: Mapping[str, str], near: str) -> Process | None:
         with self._lock:
             alike = [p for p in self._idle if p.environment == environment]
@@ -110,8 +118,11 @@ class Pool:
     def _spawn(self, environment: Mapping[str, str], first: str = "") -> Process:
         process = Process(environment, first)
         with self._lock:
-            self._all = {p for p in self._all if p.is_alive()} | {process}
-        return process
+            if not self._ended:
+                self._all = {p for p in self._all if p.is_alive()} | {process}
+                return process
+        process.kill()
+        raise WorkerError("no work is begun while the program ends")
 
     def _give_back(self, process: Process) -> None:
         with self._lock:
@@ -140,4 +151,4 @@ close = _POOL.close
 
 # Not atexit: a worker that has workers of its own ends without running atexit's functions, and multiprocessing would
 # wait for them.
-Finalize(None, close, exitpriority=100)
+Finalize(None, _POOL.end, exitpriority=100)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from pyqtgraph.Qt.internals import PrimitiveArray
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
@@ -16,10 +14,10 @@ from engine.layout.outline import Outline, Side
 from engine.layout.picture import HEADER, Picture
 from views.graph.colouring import Colouring
 from views.graph.curves import Segments, segments_of
+from views.in_place import Floats, first_of
 from views.theme import GRID, Theme, axis_font, colour, text_font
 from views.timeline.rectangles import Rectangles
 
-Floats = npt.NDArray[np.float64]
 NAMED = 0.45
 """Scale from which names are drawn."""
 READABLE = 0.28
@@ -72,7 +70,6 @@ class EdgesItem(_Item):
         super().__init__(shown)
         self._smooth: Segments | None = None
         self._straight = segments_of(shown.picture, shown.side, smooth=False)
-        self._buffer = PrimitiveArray(QLineF, 4)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         scale = option.levelOfDetailFromTransform(painter.worldTransform())
@@ -99,9 +96,7 @@ class EdgesItem(_Item):
         if len(lines):
             pen.setCosmetic(True)
             painter.setPen(pen)
-            self._buffer.resize(len(lines))
-            self._buffer.ndarray()[:] = lines
-            painter.drawLines(*self._buffer.drawargs())
+            painter.drawLines(first_of(QLineF, lines), len(lines))
 
     def _tips(self, painter: QPainter, segments: Segments, chosen: Ints) -> None:
         ends = chosen[segments.last[chosen]]

@@ -12,9 +12,9 @@ from engine.ir.graph import Ints
 from engine.quantities import time_text
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
+from views.in_place import Floats
 from views.theme import GRID, colour
 from views.timeline.bands import Band, LaneBands, bands_of
-from views.timeline.rectangles import Floats
 from views.timeline.scene import Positions, Scene, instruction_name, positions_of
 from views.timeline.stack import FRAME, Row, RowKind
 

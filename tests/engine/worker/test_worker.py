@@ -269,3 +269,10 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_no_worker_is_started_while_the_program_ends() -> None:
+    pool = Pool()
+    pool.end()
+    with pytest.raises(WorkerError, match="while the program ends"):
+        pool.start(f"{JOBS}:add", 2, b=3)
