@@ -42,6 +42,7 @@ def _watch(since: float) -> None:
         def look() -> None:
             if any(entry.variant is not None for entry in explorer.store.state.entries):
                 print(f"{window} {time.time() - since}", flush=True)
+                timer.stop()
                 explorer.window.close()
 
         timer.timeout.connect(look)

@@ -5,8 +5,8 @@ QT_QPA_PLATFORM=offscreen python -m benchmarks.window [--only-files] [FILE …]
 
 Each file is opened without a worker running (cold) and with one that has imported what it needs (warm), and as
 `lapstrake FILE` does it, timed from the start of the process. Beside times by the clock stand processor times, which
-other work on the machine does not lengthen as much: of the window and of its workers up to the first picture, and of the
-longest block of the event loop. All of it runs from Python's bytecode, as an installed program does.
+other work on the machine does not lengthen as much: of the window and of its workers up to the first picture, and of
+the longest block of the event loop. All of it runs from Python's bytecode, as an installed program does.
 """
 
 from __future__ import annotations
