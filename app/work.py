@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from engine.control import Cancelled, Control
 from engine.cost.imports import ImportedCosts, parse_costs
@@ -12,9 +13,6 @@ from engine.export.captured import with_mesh
 from engine.hlo.partitions import is_partitioned
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
-from engine.layout.outline import Outline
-from engine.layout.outlining import outline_of
-from engine.layout.picture import Picture, Skeleton, arrange
 from engine.passes.pipeline import Pipeline
 from engine.session.correspondence import Correspondence, correspond
 from engine.session.evaluation import Evaluator, default_plans
@@ -27,6 +25,10 @@ from engine.session.variant import Variant
 from engine.simulate.simulator import SimulationOptions, simulate
 from engine.timeline.timeline import Metrics
 from views.hlo_text.lines import Printed, printed
+
+if TYPE_CHECKING:
+    from engine.layout.outline import Outline
+    from engine.layout.picture import Picture, Skeleton
 
 _KEPT = 4
 _LEAST = b"""HloModule least
@@ -84,6 +86,8 @@ def predict(module: Module, asked: tuple[Asked, ...], *, control: Control) -> tu
 
 def outline(after: Module, before: Module | None, *, control: Control) -> Outline:
     """A module folded for the graph, or two together."""
+    from engine.layout.outlining import outline_of  # late, with networkx: nobody's first picture waits for it
+
     return outline_of(after, before, control)
 
 
@@ -91,6 +95,8 @@ def outline_steps(
     module: Module, spec: MachineSpec, plan: Plan, before: int, after: int, *, control: Control
 ) -> Outline:
     """The module after so many passes of a plan, and before the last of them, together."""
+    from engine.layout.outlining import outline_of  # late, as above
+
     passes = Pipeline.parse(plan.passes).passes
     made = [
         evaluator_of(module, spec).transform(replace(plan, passes=str(Pipeline(passes[:count]))), control).module
@@ -101,6 +107,8 @@ def outline_steps(
 
 def arrange_graph(skeleton: Skeleton, *, control: Control) -> Picture:
     """What is shown of a graph, laid out."""
+    from engine.layout.picture import arrange  # late, as above
+
     return arrange(skeleton, control)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import networkx as nx
+
 
 def acyclic(count: int, edges: Sequence[tuple[int, int]]) -> list[bool]:
     """For each edge whether it must be turned round so that no cycle is left.
@@ -11,8 +13,6 @@ def acyclic(count: int, edges: Sequence[tuple[int, int]]) -> list[bool]:
     Groups can depend on each other in circles though their instructions do not. Only edges inside such a circle are
     turned, those that go from a later node to an earlier one.
     """
-    import networkx as nx  # late: importing it takes longer than most graphs, and only graphs need it
-
     graph = nx.DiGraph()
     graph.add_nodes_from(range(count))
     graph.add_edges_from(edges)
