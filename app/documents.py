@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.jobs import Jobs
 from app.reading import read_file, told
 from app.replacing import Answer, Replacement
 from app.settings import Settings
 from app.unsaved import Unsaved, Written
+from app.watching import FileWatch
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
@@ -47,8 +48,8 @@ class Documents(QObject):
         self._store = store
         self._jobs = jobs
         self._settings = settings
-        self._watcher = QFileSystemWatcher(self)
-        self._watcher.fileChanged.connect(self._file_changed)
+        self._watch = FileWatch(self)
+        self._watch.changed.connect(self._file_changed)
         self._reading: dict[str, int] = {}
         self._adding: dict[str, ModuleFile] = {}
         self._last_key = 0
@@ -421,7 +422,7 @@ class Documents(QObject):
             self._forget(key)
         if gone:
             self.read.emit()
-        self._watch(session)
+        self._watch.watch(module.path for module in session.modules)
         # Undo brings back modules as they were then, which may be before they were read.
         late = [m.key for m in session.modules if m.facts is None and m.key in self._facts]
         for key in late:
@@ -429,18 +430,7 @@ class Documents(QObject):
         if late:
             self._store.settle(modules=session.modules)
 
-    def _watch(self, session: Session) -> None:
-        wanted = {module.path for module in session.modules if Path(module.path).is_file()}
-        watched = set(self._watcher.files())
-        if watched - wanted:
-            self._watcher.removePaths(list(watched - wanted))
-        if wanted - watched:
-            self._watcher.addPaths(list(wanted - watched))
-
     def _file_changed(self, path: str) -> None:
-        # Editors replace files: the new one must be watched again.
-        if Path(path).is_file() and path not in self._watcher.files():
-            self._watcher.addPath(path)
         keys = [module.key for module in self._store.state.modules if module.path == path]
         if keys:
             self._changed.update(keys)

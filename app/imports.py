@@ -126,7 +126,7 @@ class Imports:
                 )
                 self._say(f"plans are priced with {file.name}; “costs” in the plan line says what was used of it")
                 if doubts:
-                    self._complain(path, " ".join(doubts), (("Undo", self._store.undo),))
+                    self._complain(path, " ".join(doubts), (("Do not use them", lambda: self._drop_costs(file)),))
 
         self._jobs.start(
             f"importing costs from {Path(path).name}",
@@ -137,6 +137,11 @@ class Imports:
             done=read,
             failed=self._failure(path, lambda: self.add_costs(path)),
         )
+
+    def _drop_costs(self, file: GivenFile) -> None:
+        session = self._store.state
+        kept = [other for other in edits.costs_of(session) if other != file]
+        self._store.become(f"Remove costs {file.name}", edits.with_costs(session, kept))
 
     def add_recording(self, path: str, kind: RecordingKind) -> None:
         """Show a file's times as a variant, as one undoable step.

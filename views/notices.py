@@ -75,14 +75,12 @@ class _Row(QFrame):
         self.said = text
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAutoFillBackground(True)  # Qt's signature
-        palette = self.palette()
-        palette.setColor(QPalette.ColorRole.Window, host.theme.band)
-        self.setPalette(palette)
+        self.setBackgroundRole(QPalette.ColorRole.Midlight)
         line = QHBoxLayout(self)
         line.setContentsMargins(3 * GRID, GRID, 2 * GRID, GRID)
         line.setSpacing(2 * GRID)
         sign = QLabel("▲")
-        sign.setStyleSheet(f"color: {host.theme.warning}")
+        sign.setForegroundRole(QPalette.ColorRole.BrightText)
         line.addWidget(sign)
         words = QVBoxLayout()
         words.setSpacing(0)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from html import escape
 
 from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
+from engine.session import edits
 from engine.session.session import Entry, Session
 from views.ports import Host, follow
 from views.theme import GRID
@@ -24,8 +26,14 @@ def stale_text(entry: Entry | None) -> str:
     if not entry.error:
         return f"{entry.key} is being planned anew: {earlier}."
     why = escape(entry.error.split("\n", 1)[0])
-    ways = '<a href="rerun">Run again</a> · <a href="undo">Undo</a>'
-    return f"<b>{entry.key} failed</b>, and {earlier}. {why} {ways}"
+    back = '<a href="back">Back to that plan</a>' if _can_go_back(entry) else '<a href="undo">Undo</a>'
+    return f'<b>{entry.key} failed</b>, and {earlier}. {why} <a href="rerun">Run again</a> · {back}'
+
+
+def _can_go_back(entry: Entry) -> bool:
+    """Whether only the plan is another: a machine is that of every variant."""
+    variant = entry.variant
+    return variant is not None and entry.recording is None and variant.machine == entry.machine
 
 
 class StaleNote(QLabel):
@@ -44,14 +52,25 @@ class StaleNote(QLabel):
         self.setTextFormat(Qt.TextFormat.RichText)
         self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+        self.setAutoFillBackground(True)  # Qt's signature
+        self.setBackgroundRole(QPalette.ColorRole.Midlight)
         self.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
-        self.linkActivated.connect(host.perform)
+        self.linkActivated.connect(self._followed)
         self._later = QTimer(self)
         self._later.setSingleShot(True)  # Qt's signature
         self._later.setInterval(PATIENCE_MS)
         self._later.timeout.connect(self._say)
         follow(self, host.store, self._session_changed)
         self._session_changed(host.store.state, frozenset({"entries"}))
+
+    def _followed(self, where: str) -> None:
+        session = self._host.store.state
+        entry = self._of(session)
+        if where != "back":
+            self._host.perform(where)
+        elif entry is not None and entry.variant is not None:
+            state = edits.planned(session, entry.key, entry.variant.plan)
+            self._host.store.become(f"Back to the earlier plan of {entry.key}", state)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if not changed & {"entries", "active", "selection", "modules"}:
@@ -68,5 +87,4 @@ class StaleNote(QLabel):
         text = stale_text(self._of(self._host.store.state))
         if text != self.text():
             self.setText(text)
-            self.setStyleSheet(f"background: {self._host.theme.band}; color: {self._host.theme.warning}")
         self.setVisible(bool(text))

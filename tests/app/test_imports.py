@@ -151,7 +151,7 @@ def test_costs_of_which_little_is_used_are_doubted_and_can_be_taken_back(
     assert (
         "Only 1 of the 10 names in costs.csv are instructions of jit_mlp_forward" in explorer.window.notices.texts()[0]
     )
-    explorer.window.notices.take("Undo")
+    explorer.window.notices.take("Do not use them")
     assert not edits.costs_of(explorer.store.state)
 
 

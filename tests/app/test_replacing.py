@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
+from app.watching import FileWatch
 from engine.session import edits
 from engine.session.session import Session
 
@@ -152,6 +153,26 @@ def test_a_module_before_partitioning_says_what_to_dump(qtbot: QtBot, explorer: 
     said = explorer.window.collectives.note.text()
     assert "not partitioned yet: it is for 4 partitions" in said
     assert "--xla_dump_hlo_pass_re=spmd-partitioning" in said
+
+
+def test_a_file_that_went_and_came_again_is_noticed(qtbot: QtBot, tmp_path: Path) -> None:
+    place, seen = tmp_path / "step.hlo", list[str]()
+    place.write_text("one", "utf-8")
+    watch = FileWatch()
+    watch.changed.connect(seen.append)
+    watch.watch([str(place)])
+    for text in ("two", "three"):
+        seen.clear()
+        place.unlink()
+        qtbot.wait(200)
+        assert not seen
+        place.write_text(text, "utf-8")
+        qtbot.waitUntil(lambda: bool(seen), timeout=LONG)
+    seen.clear()
+    watch.watch([])
+    place.write_text("four", "utf-8")
+    qtbot.wait(200)
+    assert not seen
 
 
 def test_a_reading_that_is_cancelled_or_overtaken_leaves_no_trace(qtbot: QtBot, explorer: Explorer) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pytestqt.qtbot import QtBot
 
+from tests.views.fake_host import host_of
 from tests.views.synthetic import variant
-from views.budget.budget import beyond, knee_of
+from views.budget.budget import BudgetPane, beyond, knee_of, plans_over
+from views.compare.compare import ComparePane
 
 MS = 1_000_000_000
 
@@ -26,3 +29,38 @@ def test_what_is_said_of_budgets_above_the_knee(makespans: list[int], knee: int,
     found = [(n, replace(metrics, makespan=time * MS)) for n, time in enumerate(makespans, 1)]
     assert knee_of(found) == knee
     assert beyond(found, knee) == said
+
+
+def test_budgets_that_are_not_possible_are_said_and_not_waited_for(qtbot: QtBot) -> None:
+    made = variant(name="one")
+    host = host_of(made)
+    pane = BudgetPane(host)
+    qtbot.addWidget(pane)
+    entry = host.store.state.entries[0]
+    plans = plans_over(entry)
+    for plan in plans[:4]:
+        host.learn(entry.asking(plan), "no order fits the cap")
+    assert "4 of 16 budgets predicted" in pane.text.text() or "Measuring" in pane.text.text()
+    for plan in plans[4:]:
+        host.learn(entry.asking(plan), made.metrics)
+    assert "knee is at 5" in pane.text.text()
+    assert pane.text.text().endswith("; 4 not possible: no order fits the cap")
+    assert pane.again.isHidden()
+    for plan in plans[4:]:
+        host.learn(entry.asking(plan), "no order fits the cap")
+    assert "no budget gives a schedule: no order fits the cap" in pane.text.text()
+
+
+def test_combinations_that_are_not_possible_are_counted(qtbot: QtBot) -> None:
+    made = variant(name="one")
+    host = host_of(made)
+    pane = ComparePane(host)
+    qtbot.addWidget(pane)
+    pane.try_all()
+    asked = list(host.wanted)
+    for one in asked[:3]:
+        host.learn(one, "no order fits the cap")
+    host.learn(asked[3], made.metrics)
+    assert pane.text.text().startswith(
+        f"4 of {len(asked)} combinations predicted, 3 of them not possible (no order fits the cap)"
+    )

@@ -48,9 +48,14 @@ def test_every_pane_labels_figures_of_an_earlier_plan(qtbot: QtBot, pane: Callab
     assert "no order fits &lt;b&gt;" in said
     assert "earlier plan" in said
     note.linkActivated.emit("rerun")
-    note.linkActivated.emit("undo")
-    assert host.performed == ["rerun", "undo"]
-    host.store.undo()
+    assert host.performed == ["rerun"]
+    host.store.become("Mark", edits.marked(host.store.state, 5))
+    assert "Back to that plan" in said
+    note.linkActivated.emit("back")
+    entry = host.store.state.active_entry
+    assert entry is not None
+    assert not entry.stale
+    assert host.store.state.marks
     assert note.isHidden()
 
 

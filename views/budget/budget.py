@@ -84,7 +84,11 @@ class BudgetPane(QWidget):
         self.chart.set_series(series, marked)
         self.chart.setVisible(bool(found))
         self.text.setText(self._said(entry, found, knee))
-        self.again.setVisible(entry is not None and entry.variant is not None and len(found) < len(BUDGETS))
+        self.again.setVisible(entry is not None and entry.variant is not None and self._lacks(entry))
+
+    def _lacks(self, entry: Entry) -> bool:
+        """Whether what some budget comes to is not known."""
+        return any(self._host.predicted(entry.asking(plan)) is None for plan in plans_over(entry))
 
     def _found(self, entry: Entry) -> list[tuple[int, Metrics]]:
         pairs = zip(BUDGETS, plans_over(entry), strict=True)
@@ -94,13 +98,19 @@ class BudgetPane(QWidget):
     def _said(self, entry: Entry | None, found: Sequence[tuple[int, Metrics]], knee: int | None) -> str:
         if entry is None:
             return open_first("to see what the budget of operations in flight does to it")
+        answers = [self._host.predicted(entry.asking(plan)) for plan in plans_over(entry)]
+        why_not = [answer for answer in answers if isinstance(answer, str)]
+        if len(why_not) == len(BUDGETS):
+            return f"{entry.key}: no budget gives a schedule: {why_not[0]}"
         if not found:
             return "Measuring …" if entry.variant is not None else "Waiting for the active variant."
-        if len(found) < len(BUDGETS):
-            return f"{entry.key}: {len(found)} of {len(BUDGETS)} budgets predicted"
+        if len(found) + len(why_not) < len(BUDGETS):
+            return f"{entry.key}: {len(found) + len(why_not)} of {len(BUDGETS)} budgets predicted"
         assert knee is not None
         best = dict(found)[knee]
-        return f"{entry.key}: the knee is at {knee} ({time_text(best.makespan)}); {beyond(found, knee)}"
+        return (
+            f"{entry.key}: the knee is at {knee} ({time_text(best.makespan)}); {beyond(found, knee)}{_missing(why_not)}"
+        )
 
     def _take(self, budget: int) -> None:
         session = self._host.store.state
@@ -135,6 +145,10 @@ def beyond(found: Sequence[tuple[int, Metrics]], knee: int) -> str:
     slower = sum(makespan > best * (1 + NEAR) for makespan, _ in above)
     which = "more in flight is slower" if slower == len(above) else f"{slower} of {len(above)} larger ones are slower"
     return f"{which}, up to {gain_text(best, worst)} at {at} ({time_text(worst)})"
+
+
+def _missing(why_not: Sequence[str]) -> str:
+    return f"; {len(why_not)} not possible: {why_not[0]}" if why_not else ""
 
 
 def _with_budget(entry: Entry, total: int) -> Plan:

@@ -197,9 +197,14 @@ class ComparePane(QWidget):
             return "The file could not be read."
         if not self._lines:
             return "Waiting for the first variant."
-        if self._tried_with(session.active_entry):
-            found = sum(not line.key for line in self._lines)
-            return f"{found} of {len(self._tried)} combinations predicted; double-click one to add it to the timelines"
+        entry = session.active_entry
+        if entry is not None and self._tried_with(entry):
+            answers = [self._host.predicted(entry.asking(plan)) for plan in self._tried]
+            why_not = [answer for answer in answers if isinstance(answer, str)]
+            found = sum(answer is not None for answer in answers)
+            impossible = f", {len(why_not)} of them not possible ({why_not[0]})" if why_not else ""
+            said = f"{found} of {len(self._tried)} combinations predicted{impossible}"
+            return f"{said}; double-click one to add it to the timelines"
         base = session.base_entry
         across = base is not None and len({line.module for line in self._lines}) > 1
         told = f" {ACROSS.strip()} against {base.key} of {session.label(base.module)}." if across and base else ""
