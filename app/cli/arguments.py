@@ -11,8 +11,13 @@ _COMMANDS = (
     "capture", "chips", "passes", "schedulers",
 )  # fmt: skip
 _EPILOG = (
-    "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; "
-    "- reads standard input."
+    "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; a folder that "
+    "lapstrake capture wrote, or a bundle; - reads standard input. Of an XLA dump's folder the modules are listed."
+)
+_LIMIT = "give up after so long"
+_SOURCES = (
+    "FILE is a folder that lapstrake capture wrote, or a dump after partitioning (HLO text, a HloModuleProto or "
+    "HloProto, gzipped or not; - reads standard input)."
 )
 
 
@@ -160,14 +165,14 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--deadline", type=_seconds, default=900.0, metavar="SECONDS", help="for one compilation; 900")
     _conduct(add)
 
-    add = commands.add_parser("tune", help="the best plan, verified, as a bundle for the job", epilog=_EPILOG)
+    add = commands.add_parser("tune", help="the best plan, verified, as a bundle for the job", epilog=_SOURCES)
     _file(add)
-    _machine(add)
+    _machine(add, limit="end the search after so long, and keep the best so far")
     _plan(add)
     add.add_argument("-o", "--output", required=True, metavar="BUNDLE", help="a folder, or a file that ends in .zip")
     add.add_argument(
         "--search", metavar="NAMES",
-        help="search only these, from the plan that is named: "
+        help="search only these (default all), from the plan that is named: "
         "scheduler, fusion, async, chain, ring, unroll, form, budget, sites",
     )  # fmt: skip
     add.add_argument(
@@ -268,7 +273,7 @@ def _file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE")
 
 
-def _machine(parser: argparse.ArgumentParser) -> None:
+def _machine(parser: argparse.ArgumentParser, limit: str = _LIMIT) -> None:
     group = parser.add_argument_group("machine", "what is missing is inferred from the module, and said")
     group.add_argument(
         "--chip", default="tpu-v4", help="a shipped chip (lapstrake chips) or a TOML file; default tpu-v4"
@@ -279,11 +284,11 @@ def _machine(parser: argparse.ArgumentParser) -> None:
         "--costs", action="append", default=[], metavar="FILE",
         help="costs from elsewhere: ScheduleProto text, PGLE, xplane.pb or a table; repeatable, later ones win",
     )  # fmt: skip
-    _conduct(group)
+    _conduct(group, limit)
 
 
-def _conduct(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="give up after so long")
+def _conduct(group: argparse._ActionsContainer, limit: str = _LIMIT) -> None:
+    group.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help=limit)
     group.add_argument("--quiet", action="store_true", help="no progress, no notes")
     group.add_argument("--no-color", action="store_true")
 

@@ -44,11 +44,13 @@ def show_best(found: Tuning, judgement: Judgement | None, *, faster: bool) -> No
     best, against = found.best, found.against
     if not faster:
         print(_nothing_faster(found, judgement))
-    print(f"{'best' if faster else 'bundled all the same'}: {plan_text(best.plan)} | {best.schedule.budget}")
+    named = "plan" if len(found.trials) == 1 and judgement is None else "best"
+    print(f"{named if faster else 'bundled all the same'}: {plan_text(best.plan)} | {best.schedule.budget}")
     before, after, loaded = (v.metrics.makespan for v in (against, best, found.base))
     whose = costs_in_words([found.base, against, best])
     also = "" if against is found.base else f"; as loaded {time_text(loaded)} ({gain_text(loaded, after)})"
-    print(f"{against.name} {time_text(before)} → {time_text(after)} ({gain_text(before, after)}){also}, by {whose}")
+    change = f"{time_text(before)} → {time_text(after)} ({gain_text(before, after)})"
+    print(f"{against.name} {change}{also}, predicted by {whose}")
     if judgement is not None and judgement.base.cycles and judgement.best.cycles:
         fewer = gain_text(judgement.base.cycles, judgement.best.cycles)
         print(
@@ -91,7 +93,7 @@ def _nothing_faster(found: Tuning, judgement: Judgement | None) -> str:
     if against is not found.base:
         base = f"{base}, which is what its compiler makes of it"
     if len(found.trials) != 1:
-        return f"nothing found is faster than {base}, by {whose}"
+        return f"nothing found is faster than {base}, predicted by {whose}"
     loss = best.metrics.makespan - against.metrics.makespan
     change = f"{time_text(loss)} slower" if loss > 0 else "no faster"
-    return f"the plan is {change} than {base}, by {whose}"
+    return f"the plan is {change} than {base}, predicted by {whose}"
