@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import glob
 import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,6 +51,10 @@ from engine.simulate.simulator import simulate_computations
 
 SCHEMA = 1
 _DEADLINE = 300.0
+_PART = ".lapstrake-part"
+"""What the names of folders that are being written end with."""
+_ABANDONED = 3600.0
+"""Seconds."""
 
 
 _WHOLE = (
@@ -197,7 +203,8 @@ def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
     _refuse_other(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        _sweep(target)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_PART, dir=target.parent))
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
     try:
@@ -209,6 +216,13 @@ def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what exports that were killed have left beside `target`: nobody writes for so long."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*{_PART}"):
+        if time.time() - part.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def check_place(path: str) -> None:

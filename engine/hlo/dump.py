@@ -90,9 +90,8 @@ def describe_folder(folder: Path) -> str:
     listed = _listed([str(d.path) for d in best])
     rest = len(modules) - len(best)
     more = f"\n  ({rest} more at other stages)" if rest else ""
-    return (
-        f"{expected}, an XLA dump of {len({d.number for d in modules})} modules; give one of its files:{listed}{more}"
-    )
+    count = len({d.number for d in modules})
+    return f"{expected}, an XLA dump of {count} module{'s' * (count > 1)}; give one of its files:{listed}{more}"
 
 
 def _dumped(path: Path) -> Dumped | None:

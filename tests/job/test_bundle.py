@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -148,6 +149,17 @@ def test_another_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(UsageError, match="exists and is no bundle"):
         write_bundle(str(tmp_path / "mine"), {"manifest.json": b"{}"})
+
+
+def test_what_killed_exports_left_is_cleared_in_time(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / f".bundle.{name}" for name in ("a.lapstrake-part", "b.lapstrake-part", "settings"))
+    for folder in (old, new, other):
+        folder.mkdir()
+        (folder / "tuned.hlo").write_text("half")
+    for folder in (old, other):
+        os.utime(folder, (0, 0))
+    write_bundle(str(tmp_path / "bundle"), {"manifest.json": b"{}"})
+    assert {path.name for path in tmp_path.iterdir()} == {"bundle", new.name, other.name}
 
 
 _WRITE = """

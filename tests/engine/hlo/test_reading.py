@@ -173,7 +173,7 @@ def test_a_folder_lists_its_modules(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found a folder without modules"):
         read(tmp_path)
     (tmp_path / "module_0003.jit_step.before_optimizations.txt").write_text(GATHER)
-    with pytest.raises(InputError, match=r"XLA dump of 1 modules; give one of its files:\n.*before_optimizations\.txt"):
+    with pytest.raises(InputError, match=r"XLA dump of 1 module; give one of its files:\n.*before_optimizations\.txt"):
         read(tmp_path)
 
 
