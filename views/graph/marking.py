@@ -109,7 +109,7 @@ class Marking:
 
     def _open_to(self, item: int) -> bool:
         """Open the groups around an item. Returns whether a layout was begun for it."""
-        if not self._pane.open_around(item):
+        if not self._pane.groups.open_around(item):
             return False
         if self._pane.laying_out:
             self._reveal_later = True

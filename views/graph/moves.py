@@ -67,7 +67,7 @@ class Moves:
         pane = self._pane
         chosen = pane.marking.chosen()
         if pane.picture is not None and len(chosen):
-            pane.toggle(int(pane.picture.items[chosen[0]]), deep)
+            pane.groups.toggle(int(pane.picture.items[chosen[0]]), deep)
         else:
             pane.tools.say("Select a group first: click it, or walk to it with ] and [.")
 

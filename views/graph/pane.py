@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 
 from PySide6.QtCore import QEvent, QPointF, QSignalBlocker, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from engine.errors import UsageError
-from engine.layout.around import Part, neighbourhood, part_of, paths_between
 from engine.layout.outline import Kind, Outline, Side
 from engine.layout.picture import MOST, Picture, skeleton_of
 from engine.session.session import Session
 from views.graph.camera import Camera
 from views.graph.comparison import Comparison, comparisons_of
-from views.graph.folds import Key, first_opened, items_of, key_of, with_descendants
+from views.graph.folds import Key, first_opened, items_of, key_of
+from views.graph.groups import Groups
 from views.graph.items import READABLE, Shown
 from views.graph.layouts import Layouts
 from views.graph.marking import Marking
 from views.graph.minimap import Minimap
 from views.graph.moves import Moves
-from views.graph.numbers import colouring_of, counts_text, figure_of, figure_text
+from views.graph.numbers import colouring_of, counts_text, figure_of
 from views.graph.outlines import Outlines
+from views.graph.parts import Parts
 from views.graph.places import any_in, first_of, head_of, nearest
+from views.graph.sayings import lines_of, node_text, why_nothing
 from views.graph.sides import Sides
 from views.graph.table import FIGURES, NodeTable
 from views.graph.tools import Tools
 from views.graph.view import GraphView
-from views.hint import open_first
 from views.ports import Gone, Host, follow, in_view
 from views.stale import StaleNote
 from views.theme import GRID
@@ -54,7 +54,6 @@ class GraphPane(QWidget):
         """What is laid out: `whole`, or a part of it."""
         self.opened: frozenset[int] = frozenset()
         self.picture: Picture | None = None
-        self._part: Part | None = None
         self._outlines = Outlines(host, self._outline_arrived)
         self._layouts = Layouts(host)
         self._anchor: int | None = None
@@ -63,6 +62,8 @@ class GraphPane(QWidget):
         self._carried: tuple[Key, QPointF] | None = None
         self._gone = Gone(host.store.state)
         self.moves = Moves(self)
+        self.groups = Groups(self)
+        self.parts = Parts(self)
         self.marking = Marking(self, host.store)
         self.camera = Camera(self)
         self.tools = Tools(host)
@@ -90,22 +91,22 @@ class GraphPane(QWidget):
         column.addStretch()  # takes the room where a sentence stands in place of the views
         self._connect()
         follow(self, host.store, self._session_changed)
-        self._leave(self._why_nothing())
+        self._leave(why_nothing(self._host.store.state))
 
     def _connect(self) -> None:
         tools = self.tools
         tools.chosen.connect(self._choose)
         tools.coloured.connect(lambda _: self._recolour())
-        tools.around.connect(self.show_around)
-        tools.paths.connect(self.show_paths)
-        tools.everything.connect(self.show_whole)
+        tools.around.connect(self.parts.show_around)
+        tools.paths.connect(self.parts.show_paths)
+        tools.everything.connect(self.parts.show_whole)
         tools.listed.connect(self.show_table)
         for view in (self.before, self.after):
             view.picked.connect(self.marking.pick)
-            view.toggled.connect(self.toggle)
+            view.toggled.connect(self.groups.toggle)
             view.hovered.connect(self._hover)
         self.table.selectionModel().currentRowChanged.connect(lambda row, _: self.marking.pick_row(row))
-        self.table.doubleClicked.connect(lambda index: self.toggle(self.table.nodes.thing_at(index.row())))
+        self.table.doubleClicked.connect(lambda index: self.groups.toggle(self.table.nodes.thing_at(index.row())))
 
     # What is shown
 
@@ -145,7 +146,7 @@ class GraphPane(QWidget):
         wanted = self._same_kind(choices)
         self.tools.set_choices([c.title for c in choices], choices.index(wanted) if wanted is not None else -1)
         if wanted is None:
-            self._leave(self._why_nothing())
+            self._leave(why_nothing(self._host.store.state))
         elif wanted != self.comparison or self.whole is None:
             self.comparison = wanted
             self._ask(wanted)
@@ -162,18 +163,10 @@ class GraphPane(QWidget):
         alike = [c for c in choices if (c.steps, c.before is None) == (now.steps, now.before is None)]
         return alike[0] if alike else choices[0]
 
-    def _why_nothing(self) -> str:
-        session = self._host.store.state
-        entry = session.active_entry
-        if not session.path or entry is None:
-            return open_first("to see its graph")
-        if entry.error:
-            return f'{entry.key} has no graph: {_lines(entry.error)} <a href="rerun">Run again</a>'
-        return f"Waiting for {entry.key}: its graph is shown when its plan is there."
-
     def _leave(self, text: str) -> None:
         """Show a sentence in place of the graph."""
-        self.comparison = self.whole = self.outline = self.picture = self._part = None
+        self.comparison = self.whole = self.outline = self.picture = None
+        self.parts.leave()
         for view in (self.before, self.after):
             view.set_shown(None)
         self._say_instead(text)
@@ -196,10 +189,10 @@ class GraphPane(QWidget):
     def _ask(self, wanted: Comparison) -> None:
         found = self._outlines.get(wanted)
         if isinstance(found, str):
-            self._say_instead(f'{_lines(found) or "Cancelled."} <a href="again">Try again</a>')
+            self._say_instead(f'{lines_of(found) or "Cancelled."} <a href="again">Try again</a>')
         elif found is not None:
             if found is not self.whole:
-                self._take(found)
+                self.take(found)
         elif self.whole is None:
             self._say_instead('Reading the module into a graph … <a href="cancel">Cancel</a>')
         else:  # the old picture stays until the new one is there
@@ -209,22 +202,22 @@ class GraphPane(QWidget):
         if of == self.comparison:
             self._ask(of)
 
-    def _take(self, outline: Outline) -> None:
-        """Another outline: open what was open, or the first few groups."""
+    def take(self, outline: Outline, *, fit: bool = False) -> None:
+        """Show another outline: open what was open, or the first few groups; `fit` to see all of it."""
         self._carried = self._middle()
         self.whole = self.outline = outline
-        self._part = None
         kept = items_of(outline, self._kept_open)
         self.opened = kept if kept and outline.count_shown(kept) <= MOST else first_opened(outline)
         self._say_instead("")
-        self.tools.set_part("")
-        self._fitting = self.picture is None or not kept
-        self._lay_out()
+        self.parts.leave()
+        self._fitting = fit or self.picture is None or not kept
+        self.lay_out()
 
     # Layout
 
-    def _lay_out(self, anchor: int | None = None) -> None:
-        """Lay out what is open; `anchor` is the item that stays where it is on the screen."""
+    def lay_out(self, anchor: int | None = None, *, fit: bool = False) -> None:
+        """Lay out what is open; `anchor` is the item that stays where it is on the screen, else `fit` shows all."""
+        self._fitting = self._fitting or fit
         outline = self.outline
         if outline is None:
             return
@@ -234,7 +227,7 @@ class GraphPane(QWidget):
             self.tools.say(str(error))
             return
         self._anchor = anchor
-        if self._part is None:
+        if not self.parts:
             self._kept_open = frozenset(key_of(outline, item) for item in self.opened)
 
         def placed(picture: Picture) -> None:
@@ -244,6 +237,11 @@ class GraphPane(QWidget):
         self._layouts.start(skeleton, placed, self._not_laid_out)
         if self._layouts.running:
             self.tools.say(f"laying out {len(skeleton.items):,} nodes …")
+
+    @property
+    def laying_out(self) -> bool:
+        """Whether another picture is on its way."""
+        return self._layouts.running
 
     def _not_laid_out(self, why: str) -> None:
         self.tools.say(why or "Layout cancelled: the picture is the one before.")
@@ -295,8 +293,7 @@ class GraphPane(QWidget):
         if self.picture is None or self.whole is None or self.comparison is None:
             return
         nodes = int((~self.picture.opened).sum())
-        said = self._part.said if self._part is not None else ""
-        self.tools.say(said or counts_text(self.whole, nodes, double=self.comparison.double))
+        self.tools.say(self.parts.said or counts_text(self.whole, nodes, double=self.comparison.double))
 
     # Colours and table
 
@@ -330,96 +327,6 @@ class GraphPane(QWidget):
         with QSignalBlocker(self.table.selectionModel()):
             self.table.nodes.set_nodes(outline, self.picture.items[~self.picture.opened], values)
 
-    # Opening and closing
-
-    def toggle(self, item: int, deep: bool = False) -> None:  # a signal's slot
-        """Open or close a group; `deep` also what lies in it."""
-        outline = self.outline
-        if outline is None or not outline.is_group(item) or item == 0:
-            return
-        before = self.opened
-        if item in before:
-            inside = range(item, int(outline.end[item])) if deep else (item,)
-            self.opened = before - frozenset(inside)
-            self._lay_out(anchor=item)
-            return
-        whole = True
-        self.opened = before | {item}
-        if deep:
-            self.opened, whole = with_descendants(outline, before, item, MOST)
-        if outline.count_shown(self.opened) > MOST:
-            count = outline.count_shown(self.opened)
-            self.opened = before
-            self.tools.say(f"{count:,} nodes would be shown, {MOST:,} at most can be: close other groups first")
-            return
-        self._lay_out(anchor=item)
-        if not whole:
-            self.tools.say(f"Not all could be opened: {MOST:,} nodes are shown at most.")
-
-    def open_around(self, item: int) -> bool:
-        """Open the groups around an item. Returns whether that was needed, and a layout begun for it."""
-        outline = self.outline
-        assert outline is not None
-        around = frozenset(a for a in outline.ancestors(item) if a)
-        if around <= self.opened:
-            return False
-        wanted = self.opened | around
-        if outline.count_shown(wanted) > MOST:
-            wanted = around
-        if outline.count_shown(wanted) > MOST:
-            return False
-        self.opened = wanted
-        self._lay_out(anchor=item)
-        return True
-
-    @property
-    def laying_out(self) -> bool:
-        """Whether another picture is on its way."""
-        return self._layouts.running
-
-    def close_all(self) -> None:
-        self.opened = frozenset()
-        self._fitting = True
-        self._lay_out()
-
-    # Parts
-
-    def show_around(self) -> None:
-        """Only what is a few hops from the selection."""
-        items = self.marking.items()
-        if self.whole is None or not items:
-            self.tools.say("Select a node first: its operands and users are shown then.")
-            return
-        self._show_part(neighbourhood(self.whole, items, self.tools.hops))
-
-    def show_paths(self) -> None:
-        """Only what lies on paths between two selected nodes."""
-        items = self.marking.items()
-        if self.whole is None or len(items) != 2:
-            self.tools.say("Select two nodes first: click one, Ctrl+click the other.")
-            return
-        try:
-            self._show_part(paths_between(self.whole, *items))
-        except UsageError as error:
-            self.tools.say(str(error))
-
-    def _show_part(self, part: Part) -> None:
-        assert self.whole is not None
-        self._part = part
-        self.outline = part_of(self.whole, part.items)
-        self.opened = frozenset()
-        self.tools.set_part(part.said)
-        self._fitting = True
-        self.marking.reveal_when_laid_out()
-        self._lay_out()
-
-    def show_whole(self) -> None:
-        """Leave a part."""
-        if self._part is not None and self.whole is not None:
-            self._take(self.whole)
-            self._fitting = True
-            self.marking.show(reveal=True)
-
     # Passes
 
     def _choose(self, number: int) -> None:
@@ -442,32 +349,17 @@ class GraphPane(QWidget):
     # Hover
 
     def _hover(self, item: int) -> None:
-        outline = self.outline
-        if outline is None or item < 0:
+        if self.outline is None or self.comparison is None or item < 0:
             self._say_counts()
             return
-        words = [outline.names[item], outline.details[item]]
-        if self.comparison is not None:
-            words.append(figure_text(outline, self.comparison, self.tools.figure, item))
-        origins = outline.origins.get(int(outline.instruction[item]), ())
-        made = [outline.names[i] for i in outline.items_of(origins)]
-        if made and self.comparison is not None and self.comparison.double:
-            words.append("made from " + ", ".join(made[:4]))
-        self.tools.say("  ·  ".join(filter(None, words)))
-
-    # Places
+        self.tools.say(node_text(self.outline, self.comparison, self.tools.figure, item))
 
     def look_again(self, opened: frozenset[Key], centre: QPointF, scale: float) -> None:
         """The whole module with these groups open, seen from there."""
         if self.whole is None:
             return
-        self.outline, self._part = self.whole, None
-        self.tools.set_part("")
+        self.outline = self.whole
+        self.parts.leave()
         self.opened = items_of(self.whole, opened)
-        self._lay_out()
+        self.lay_out()
         self.camera.look_at(centre, scale)
-
-
-def _lines(text: str) -> str:
-    """Plain text as rich text, with its line ends."""
-    return escape(text).replace("\n", "<br>")

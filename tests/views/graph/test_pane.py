@@ -96,7 +96,7 @@ def wheel(pane: GraphPane, at: QPoint, y: int, keys: Qt.KeyboardModifier = NONE)
 
 
 def close_all(pane: GraphPane) -> None:
-    pane.close_all()
+    pane.groups.close_all()
     assert "layer_1" in names(pane)
     assert "dot.1.0" not in names(pane)
 
@@ -132,7 +132,7 @@ def test_alt_opens_what_lies_in_it(pane: GraphPane) -> None:
 
 def test_a_click_selects_everywhere(pane: GraphPane, host: FakeHost) -> None:
     close_all(pane)
-    pane.toggle(item(pane, "layer_1"))
+    pane.groups.toggle(item(pane, "layer_1"))
     click(pane, "dot.1.0")
     assert host.store.state.selection.instructions == (2103,)
     assert host.store.state.selection.entry == "B"
@@ -162,7 +162,7 @@ def test_a_selection_from_elsewhere_opens_the_way_to_it(pane: GraphPane, host: F
 
 def test_hovering_lights_operands_and_users(pane: GraphPane) -> None:
     close_all(pane)
-    pane.toggle(item(pane, "layer_1"))
+    pane.groups.toggle(item(pane, "layer_1"))
     QTest.mouseMove(pane.after.viewport(), point(pane, "dot.1.0"))
     assert pane.after.over.hover == position(pane, "dot.1.0")
     assert pane.tools.said.startswith("dot.1.0")
@@ -228,25 +228,25 @@ def test_the_minimap_appears_where_not_all_is_seen_and_looks_elsewhere(pane: Gra
 
 def test_around_shows_hops_and_the_way_back(pane: GraphPane, host: FakeHost) -> None:
     host.store.become("Select", edits.selected(host.store.state, "B", (2103,)))
-    pane.show_around()
+    pane.parts.show_around()
     assert {"dot.1.0", "add.1.0", "all-gather-done.1.0", "all-gather-start.1.0"} <= names(pane)
     assert "layer_2" not in names(pane)
     assert "within 2 hops" in pane.tools.said
-    pane.show_whole()
+    pane.parts.show_whole()
     assert "layer_2" in names(pane)
 
 
 def test_paths_need_two_and_show_what_lies_between(pane: GraphPane, host: FakeHost) -> None:
-    pane.show_paths()
+    pane.parts.show_paths()
     assert "Select two" in pane.tools.said
     host.store.become("Select", edits.selected(host.store.state, "B", (2101, 2104)))
-    pane.show_paths()
+    pane.parts.show_paths()
     assert {"all-gather-start.1.0", "all-gather-done.1.0", "dot.1.0", "add.1.0"} <= names(pane)
     assert len(names(pane)) == 5  # and the frame around them
     assert pane.tools.said.startswith("1 path from")
     host.store.become("Select", edits.selected(host.store.state, "B", (2101, 2111)))
-    pane.show_whole()
-    pane.show_paths()
+    pane.parts.show_whole()
+    pane.parts.show_paths()
     assert "no path" in pane.tools.said
 
 
@@ -278,8 +278,8 @@ def test_what_one_side_lacks_is_not_drawn_there(qtbot: QtBot) -> None:
     host = host_of(variant(1, layers=2, plan=AS_LOADED), variant(1, layers=3))
     pane = shown(qtbot, host)
     pane.step(-1)
-    pane.close_all()
-    pane.toggle(item(pane, "layer_2")) if "layer_2" in names(pane) else None
+    pane.groups.close_all()
+    pane.groups.toggle(item(pane, "layer_2")) if "layer_2" in names(pane) else None
     at = position(pane, "dot.2.0")
     assert pane.after.shown is not None
     assert pane.before.shown is not None
@@ -290,7 +290,7 @@ def test_what_one_side_lacks_is_not_drawn_there(qtbot: QtBot) -> None:
 
 def test_stepping_keeps_open_what_was_open(pane: GraphPane) -> None:
     close_all(pane)
-    pane.toggle(item(pane, "layer_4"))
+    pane.groups.toggle(item(pane, "layer_4"))
     pane.step(1)
     assert "dot.4.0" in names(pane)
     assert "dot.3.0" not in names(pane)
@@ -298,7 +298,7 @@ def test_stepping_keeps_open_what_was_open(pane: GraphPane) -> None:
 
 def test_stepping_looks_at_the_same_node(pane: GraphPane) -> None:
     close_all(pane)
-    pane.toggle(item(pane, "layer_4"))
+    pane.groups.toggle(item(pane, "layer_4"))
     pane.after.show_box(position(pane, "dot.4.0"), margin=100.0)
     pane.step(-1)
     box = pane.after.box(position(pane, "dot.4.0"))
@@ -321,7 +321,7 @@ def test_every_figure_colours_and_has_a_legend(pane: GraphPane, figure: Figure) 
 
 def test_the_table_lists_the_nodes_and_selects_with_the_graph(pane: GraphPane, host: FakeHost) -> None:
     close_all(pane)
-    pane.toggle(item(pane, "layer_1"))
+    pane.groups.toggle(item(pane, "layer_1"))
     pane.show_table()
     model = pane.table.nodes
     assert pane.picture is not None
@@ -340,7 +340,7 @@ def test_the_table_lists_the_nodes_and_selects_with_the_graph(pane: GraphPane, h
 
 def test_bookmarks_bring_back_what_was_open_and_seen(pane: GraphPane) -> None:
     close_all(pane)
-    pane.toggle(item(pane, "layer_1"))
+    pane.groups.toggle(item(pane, "layer_1"))
     pane.camera.look_at(QPointF(50, 60), 0.9)
     pane.moves.set_bookmark(3)
     close_all(pane)
