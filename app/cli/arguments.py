@@ -113,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--seed", type=_whole, default=0, metavar="S", help="of the random inputs")
     add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones")
     add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
+    add.add_argument("--deadline", type=_seconds, default=1800.0, metavar="SECONDS", help="for everything; 1800")
     add.add_argument("--json", action="store_true", help="machine-readable")
 
     add = commands.add_parser("run", help="time the module and the plan in turn, on devices", epilog=_EPILOG)

@@ -30,6 +30,7 @@ def run(arguments: Namespace) -> int:
             seeds=arguments.seeds,
             platform=arguments.platform,
             inputs=arguments.inputs,
+            deadline=arguments.deadline,
             control=control.part(0.3, 1.0),
         )
     changed = sum(c.chosen for c in result.candidates)

@@ -105,7 +105,7 @@ def _forecast(module: Module, platform: str, executions: int, deadline: float) -
     one = forecast(module, module.header.devices, executions) if platform == "cpu" else None
     if one is None:
         return ""
-    check_ends(module.name, one, executions, deadline, "fewer seeds")
+    check_ends(module.name, one, executions, deadline, "fewer seeds, a later deadline")
     return f", at least {duration_text(one.seconds)} each of {RUNS} times"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from engine.cost.costs import Origin
 from engine.session.given import RecordingKind
 from engine.session.plan import MachineSpec
 from tests.app.waiting import LONG, wait
+from tests.engine.execute.texts import DEADLOCK, ENDLESS, sorting
 from views.runs.rows import rows_of
 from views.runs.runner import CompiledRow, Stage, Task, Wish
 
@@ -70,6 +72,48 @@ def test_a_crash_ends_as_a_message_and_the_next_run_works(
     explorer.runs.start(task, ("B",), Wish(repeats=1))
     wait(qtbot, explorer)
     assert explorer.runs.progress.stage == Stage.DONE
+
+
+STARVED = pytest.mark.skipif(sys.platform != "linux", reason="the worker is limited as Linux does it")
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "said"),
+    [
+        pytest.param(DEADLOCK, "soon", "deadlock: devices wait for each other", id="deadlock"),
+        pytest.param(ENDLESS, "soon", "did not end within 8 s", id="endless loop", marks=pytest.mark.full),
+        pytest.param(sorting(1 << 28), "starved", "ran out of memory on 4 CPU devices", id="memory", marks=STARVED),
+    ],
+)
+def test_a_run_that_ends_badly_says_how_and_the_window_goes_on(
+    qtbot: QtBot,
+    explorer: Explorer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    text: str,
+    instead: str,
+    said: str,
+) -> None:
+    (tmp_path / "bad.hlo").write_text(text)
+    explorer.open(str(tmp_path / "bad.hlo"))
+    wait(qtbot, explorer)
+    start = explorer.job_list.start
+
+    def elsewhere(title: str, asked: str, *given: object, **more: object) -> int:
+        return start(title, asked.replace("app.run_work:run", f"tests.app.endings:{instead}"), *given, **more)  # type: ignore[arg-type] # the arguments are passed on as they came
+
+    monkeypatch.setattr(explorer.job_list, "start", elsewhere)
+    explorer.runs.start(Task.RUN, ("A",), Wish(repeats=1))
+    wait(qtbot, explorer)
+    progress = explorer.runs.progress
+    assert progress.stage == Stage.FAILED
+    assert said in progress.text
+    monkeypatch.undo()
+    explorer.open(str(SAMPLE))
+    wait(qtbot, explorer)
+    explorer.runs.start(Task.RUN, ("A",), Wish(repeats=1))
+    wait(qtbot, explorer)
+    assert explorer.runs.progress.stage == Stage.DONE, explorer.runs.progress.text
 
 
 def test_a_run_can_be_cancelled(qtbot: QtBot, explorer: Explorer) -> None:

@@ -17,7 +17,7 @@ from engine.execute.verifying import verify
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from tests.engine.execute.jobs import run_text
-from tests.engine.execute.texts import DEADLOCK, ENDLESS, GATHERED, LEFT, SUMMED, program
+from tests.engine.execute.texts import DEADLOCK, ENDLESS, GATHERED, LEFT, SUMMED, program, sorting
 
 
 def module(text: str) -> Module:
@@ -99,18 +99,6 @@ def test_a_crash_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_next_run_is_none_the_worse() -> None:
     for text in (SUMMED, GATHERED):
         timed(text, deadline=60.0)
-
-
-def sorting(size: int) -> str:
-    """A program that holds `size` floats: a sort needs its operand whole."""
-    return program(
-        f"  p = f32[] parameter(0)\n  i = f32[{size}] iota(), iota_dimension=0\n  b = f32[{size}] broadcast(p), "
-        f"dimensions={{}}\n  m = f32[{size}] multiply(i, b)\n"
-        f"  s = f32[{size}] sort(m), dimensions={{0}}, to_apply=less\n"
-        "  c = f32[1] slice(s), slice={[7:8]}\n  ROOT r = f32[] reshape(c)",
-        "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  "
-        "ROOT l = pred[] compare(a, b), direction=LT\n}\n",
-    )
 
 
 def test_too_much_memory_between_is_refused_with_the_bytes_before_it_starts() -> None:

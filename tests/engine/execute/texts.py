@@ -59,3 +59,15 @@ def spinning(condition: str, moved: str) -> str:
 
 DEADLOCK = spinning("compare(i, n), direction=LT", f"collective-permute(v), channel_id=1, source_target_pairs={LEFT}")
 ENDLESS = spinning("constant(true)", "negate(v)")
+
+
+def sorting(size: int) -> str:
+    """A program that holds `size` floats: a sort needs its operand whole."""
+    return program(
+        f"  p = f32[] parameter(0)\n  i = f32[{size}] iota(), iota_dimension=0\n  b = f32[{size}] broadcast(p), "
+        f"dimensions={{}}\n  m = f32[{size}] multiply(i, b)\n"
+        f"  s = f32[{size}] sort(m), dimensions={{0}}, to_apply=less\n"
+        "  c = f32[1] slice(s), slice={[7:8]}\n  ROOT r = f32[] reshape(c)",
+        "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  "
+        "ROOT l = pred[] compare(a, b), direction=LT\n}\n",
+    )
