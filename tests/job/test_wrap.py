@@ -61,6 +61,19 @@ def test_a_plan_of_order_alone_says_so(capture: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
 
 
+def test_a_warm_cache_tells_the_same(bundle: Path, tmp_path: Path) -> None:
+    """Also what this jaxlib's hook does to donation, which is tried on a small function."""
+    cached = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    cold, warm = (train(tmp_path, BUNDLE=str(bundle), STEPS="3", **cached)[0] for _ in range(2))
+    assert "order: partly applied" in cold["said"]
+    assert warm["said"] == cold["said"]
+    assert warm["losses"] == cold["losses"]
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_another_job_runs_its_own_function(bundle: Path, tmp_path: Path, change: str) -> None:
     run, logged = train(tmp_path, BUNDLE=str(bundle), CHANGE=change, STEPS="3", PLAIN="1")

@@ -109,7 +109,7 @@ class Bundle:
         own: executables without the plan are not found, and jobs without the plan find none of these.
         """
         with _deciding:
-            hook = OrderHook("", {}, "", "")
+            hook = OrderHook("install", {}, "", "")
             try:
                 hook = self._order_hook()
             except Exception as reason:  # whatever is wrong with a plan must not stop the job
@@ -600,7 +600,7 @@ class OrderHook:
                 raise Mismatch(f"{module.name}, on each device: {differs}: capture and tune it again")
         schedule = module.schedule()
         if schedule is None:
-            raise Mismatch("the compiler's module has no schedule")
+            raise Mismatch(f"{module.name} was expected with a schedule, and came without: run another jaxlib")
         for computation in module.computations():
             try:
                 sequence = list(schedule.sequence(computation))
@@ -628,11 +628,11 @@ def _hook_forgets_donation(platform: str) -> bool:
         return a + 1
 
     hook = OrderHook("jit_lapstrake_probe", {}, platform, "lapstrake_probe")
-    unregister = hook.register()
-    try:
-        argument = jax.device_put(np.zeros(8), jax.local_devices(backend=platform)[0])
-        text = str(jax.jit(lapstrake_probe, donate_argnums=0).lower(argument).compile().as_text())
-    finally:
+    argument = jax.device_put(np.zeros(8), jax.local_devices(backend=platform)[0])
+    lowered = jax.jit(lapstrake_probe, donate_argnums=0).lower(argument)
+    with _no_cache():  # from which it would come without the hook
+        unregister = hook.register()
+        text = str(lowered.compile().as_text())
         unregister()
     return bool(hook.fired) and "input_output_alias" not in text.partition("\n")[0]
 
