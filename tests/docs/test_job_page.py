@@ -69,6 +69,11 @@ def test_from_the_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "lapstrake:" not in logged
     sample = next(block for _, block in BLOCKS if block.startswith("lapstrake: structure"))
     assert found[found.index("lapstrake: ") :].split() == sample.split()
+    text = (folder / "tuned.py").read_text("utf-8")
+    (folder / "other.py").write_text(text.replace("BATCH, WIDTH, HIDDEN = 64,", "BATCH, WIDTH, HIDDEN = 32,"))
+    _, logged = python("other.py", cwd=folder, JAX_PLATFORMS="cpu")
+    warning = next(block for _, block in BLOCKS if block.startswith("lapstrake: the original runs"))
+    assert logged.split() == warning.split()
     plain, _ = python("train.py", cwd=folder, JAX_PLATFORMS="cpu")
     assert losses(found) == pytest.approx(losses(plain), abs=2e-6)
     assert len(losses(plain)) == 5
