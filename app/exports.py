@@ -219,6 +219,8 @@ class Exports(QObject):
         return entry
 
     def _heard(self, told: object) -> None:
+        if self.progress.stage is Stage.IDLE:
+            return  # a search that was given up still tells what it had found
         if isinstance(told, Begun):
             self.progress = replace(self.progress, base=told.makespan, costs=told.costs)
         elif isinstance(told, Trial):
