@@ -22,6 +22,7 @@ from engine.session.choices import AXES, DIMENSIONS, SITES, Choices
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import fair_base, is_faster
 from engine.session.plan import AS_LOADED, DEFAULT_SCHEDULERS, Plan, best_passes, plain_plan, whole_plan
+from engine.session.pruning import pruned
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
 
@@ -162,6 +163,11 @@ def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: 
     search.measure(at)
     if SITES in dimensions:
         search.consider(replace(whole_plan(search.module, at.budget, search.cap), scheduler=at.scheduler))
+    if {SITES, "chain"} <= set(dimensions):
+        at = search.pruned(at)
+    if {SITES, "scheduler"} <= set(dimensions) and search.module.is_scheduled:
+        for scheduler in DEFAULT_SCHEDULERS:
+            search.consider(Plan("", scheduler, at.budget, search.cap))
     axes = [axis for name, axis in AXES.items() if name in dimensions]
     for number in range(rounds):
         before = at
@@ -195,6 +201,7 @@ class _Search:
         self.cap = memory_cap
         self._control = control
         self._fraction = 0.0
+        self._base = base
         self._best = base.metrics.makespan if _fits(base, memory_cap) else None
         self.found: list[Variant] = []
         """The fastest plan so far, if one is faster than the module as loaded, or that does not fit the cap."""
@@ -220,6 +227,21 @@ class _Search:
     def better(self, at: Choices, option: Choices) -> Choices:
         """The faster of two, `at` where they are equal."""
         return option if self.measure(option) < self.measure(at) else at
+
+    def pruned(self, at: Choices) -> Choices:
+        """The faster of `at`, and of the same without the rows of sites that do not pay in the simulator: a search is
+        no worse than what is shown without one."""
+        if self.measure(at) == float("inf"):
+            return at
+        control = self._control.silent()
+        try:
+            given = self._evaluator.evaluate(at.plan(self.cap), control=control)
+            plan = pruned(self._evaluator, self._base, given, control).plan
+        except Infeasible:
+            return at
+        self.consider(plan)
+        decomposes = any(name == "decompose" for name, _ in options.split(plan.passes))
+        return self.better(at, Choices.of(plan)) if decomposes else at
 
     def contested(self, choices: Choices) -> tuple[Row, ...]:
         """Rows of sites whose verdict could be another, those with most at stake first."""

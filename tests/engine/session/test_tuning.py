@@ -16,8 +16,10 @@ from engine.schedule.errors import Infeasible
 from engine.session.choices import AXES, DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator
 from engine.session.plan import AS_LOADED, Plan, plain_plan
+from engine.session.pruning import default_variants
 from engine.session.tuning import POLISH, Trial, Tuning, fastest, tune, tune_order, without_decomposition
 
+SCHEDULED = "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
 FIG3 = Path(__file__).parents[2] / "data" / "partitioned" / "mlp_fig3.hlo"
 
 
@@ -161,3 +163,10 @@ def test_a_cap_that_only_slower_plans_fit(evaluator: Evaluator) -> None:
     cap = base.metrics.peak_memory
     assert fastest(base, [slower], cap, 1) is min(base, slower, key=lambda v: v.metrics.makespan)
     assert fastest(base, [slower], cap - 1, 1) is slower
+
+
+@pytest.mark.parametrize("path", ["samples/mlp_fig3_train_2x4_bf16.hlo", SCHEDULED])
+def test_a_search_is_no_worse_than_what_is_shown_without_one(path: str) -> None:
+    at = Evaluator(read_here((Path(__file__).parents[3] / path).read_bytes()))
+    shown = [variant.metrics.makespan for variant in default_variants(at)]
+    assert tune(at, rounds=1).best.metrics.makespan <= min(shown)
