@@ -206,8 +206,12 @@ class Documents(QObject):
 
         def ready() -> None:
             if self._store.position != position and self.unsaved:
-                QTimer.singleShot(0, lambda: take() if self._coming is coming and self.may_go() else None)
+                QTimer.singleShot(0, self, ask)
             else:
+                take()
+
+        def ask() -> None:
+            if self._coming is coming and self.may_go():
                 take()
 
         def take() -> None:

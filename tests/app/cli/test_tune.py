@@ -113,3 +113,14 @@ def test_a_bundle_is_not_tuned_again(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert tune(str(tmp_path / "copy.hlo"), out=tmp_path / "again") == 2
     assert "carry a plan's tags (lapstrake=…)" in capsys.readouterr().err
     assert main(["report", str(bundle), "--quiet"]) == 0
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.cli.tune_command._search", lambda *_: pytest.fail("it searched"))
+    (tmp_path / "file").write_text("no folder", "utf-8")
+    (tmp_path / "other" / "bundle").mkdir(parents=True)
+    for name, said in (("file", "cannot write"), ("other", "exists and is no bundle")):
+        assert tune(SAMPLE, out=tmp_path / name) == 2
+        assert said in capsys.readouterr().err
