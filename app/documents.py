@@ -58,6 +58,8 @@ class Documents(QObject):
         self._unsaved = Unsaved(store)
         self._coming: Replacement | None = None
         self._rereading: dict[str, Replacement] = {}
+        self._as_read: dict[str, Written] = {}
+        """Path → the file as it was when it was last read again: what is told of it later may be known by then."""
         self.may_go: Callable[[], bool] = lambda: True
         """Asks the user about what was changed while its replacement was read."""
         self._facts: dict[str, Facts] = {}
@@ -257,6 +259,7 @@ class Documents(QObject):
         self._unsaved.forget()
         for key in {*self.modules, *self._reading}:
             self._forget(key)
+        self._as_read.clear()
         self._last_key = max((int(m.key) for m in session.modules if m.key.isdecimal()), default=0)
         self._store.reset(replace(session, reading=True, problem=""))
         self.read.emit()
@@ -291,6 +294,7 @@ class Documents(QObject):
 
         if file.key in self._rereading:
             self._rereading.pop(file.key).give_up()
+        self._as_read[file.path] = Written(file.path)
         again = self._rereading[file.key] = Replacement(self._jobs, (file,), ready=ready, refused=refused)
         again.start()
 
@@ -436,7 +440,8 @@ class Documents(QObject):
 
     def _file_changed(self, path: str) -> None:
         keys = [module.key for module in self._store.state.modules if module.path == path]
-        if keys:
+        known = self._as_read.get(path)
+        if keys and (known is None or known.is_other):
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
 
