@@ -47,6 +47,8 @@ from views.timeline.scene import AXIS, GUTTER
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig3_train_8x8_large.hlo"
 LIMIT_S = 60.0
+_STEPS = 8
+"""So many steps that take as long as they may are the whole script's limit."""
 _HARMLESS = "This plugin does not support "
 """What the offscreen platform says of any window."""
 Waits = Generator[Condition, None, None]
@@ -285,7 +287,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     faulthandler.enable()
-    faulthandler.dump_traceback_later(10 * options.limit, exit=True)  # whatever hangs ends, and says where
+    faulthandler.dump_traceback_later(_STEPS * options.limit, exit=True)  # whatever hangs ends, and says where
     with tempfile.TemporaryDirectory(prefix="lapstrake-sitting-") as folder:
         steps, warnings = sit(options.file.resolve(), Path(folder), options.limit)
     print(f"{'step':<24}{'seconds':>9}{'block':>9}{'cpu':>9}   (block of the event loop, and processor time in it; ms)")
