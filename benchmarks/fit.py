@@ -12,7 +12,9 @@ read. The procedure was written down before its results were compared with any:
 - Search: from the documented ideal (first value of each grid: full efficiency, no overhead, a roofline), every pair of
   constants is tried on all of its grid and moved to the best, pair after pair, until a whole round gains under 0.1 %.
 - Ties: a move has to gain 0.1 %; else a constant stays where it is, which is nearer the ideal.
-- Other chips: times in cycles, work per core and cycle; HBM and matmul rates as shares of their documented peaks.
+- Other chips: times in cycles, work per core and cycle; the matmul rate as a share of its documented peak. What passes
+  the vector units comes from HBM at its documented rate first: the rest of the time that v4 takes for a register is
+  cycles. What a matmul takes in comes at as many bytes per core and cycle as on v4, if HBM has them.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ from engine.ir.graph import Ints
 FITTED_ON = "tpu-v4"
 LANES = 8 * 128
 """Elements of 32 bits of a vector register, and lanes of a core's vector unit."""
+REGISTER = 4 * LANES
+"""Bytes of a vector register."""
 CORES: Mapping[str, int] = MappingProxyType(
     {"tpu-v2": 2, "tpu-v3": 2, "tpu-v4": 2, "tpu-v5e": 1, "tpu-v5p": 2, "tpu-v6e": 1, "tpu-v7x": 2}
 )
@@ -195,22 +199,29 @@ def fit(found: Samples) -> tuple[Constants, float]:
 
 def units_of(name: str, constants: Constants) -> Units:
     """The constants as `name`'s ``[units]``, for the whole chip: scaled by its documented clock and cores."""
-    chip = load_chip(name)
+    chip, fitted = load_chip(name), load_chip(FITTED_ON)
     devices, clock, c = chip.devices_per_chip, chip.units.clock, constants
     registers = LANES * CORES[name] / devices * clock
+    ports = c["ports"] + REGISTER / _hbm_bytes(chip) - REGISTER / _hbm_bytes(fitted)
+    operands = c["operand_efficiency"] * _hbm_bytes(fitted) / _hbm_bytes(chip)
     return replace(
         chip.units,
         fill=int(c["fill_rows"]),
         matmul_efficiency=c["matmul_efficiency"],
         narrow=registers / c["narrow"],
-        ports=registers / c["ports"],
+        ports=registers / ports,
         vector=registers * c["vector"],
         hbm_efficiency=c["hbm_efficiency"],
-        operand_efficiency=c["operand_efficiency"],
+        operand_efficiency=round(min(c["hbm_efficiency"], operands), 3),
         onchip_bandwidth=CORES[name] / devices * clock * c["onchip"],
         overlap=c["overlap"],
         launch=round(c["launch"] / clock * 1e12),
     )
+
+
+def _hbm_bytes(chip: Chip) -> float:
+    """Bytes of HBM per cycle and core, as documented."""
+    return chip.hbm_bandwidth * chip.devices_per_chip / CORES[chip.name] / chip.units.clock
 
 
 def _written(units: Units, devices: int) -> Mapping[str, str]:
