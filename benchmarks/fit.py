@@ -6,15 +6,16 @@ that), and the ``[units]`` of every TPU in ``engine/chips/data`` that follow fro
 read. The procedure was written down before its results were compared with any:
 
 - Not fitted: peaks, HBM bandwidth and cores, as documented; the clock that the compiler states; tiles of 8 × 128 by
-  128 (by 256, with an efficiency of their own, on v6e and v7x).
+  128 (by 256, with an efficiency of their own, on v6e and v7x). Resources join in a roofline.
 - Objective: for each module, for the fusions with and without a matmul, half the mean of |ln(model / compiler)| plus
   half the time-weighted relative error; the mean over all of these. Every module weighs the same.
-- Search: from the documented ideal (first value of each grid: full efficiency, no overhead, a roofline), every pair of
+- Search: from the documented ideal (first value of each grid: full efficiency, no overhead), every pair of
   constants is tried on all of its grid and moved to the best, pair after pair, until a whole round gains under 0.1 %.
 - Ties: a move has to gain 0.1 %; else a constant stays where it is, which is nearer the ideal.
 - Other chips: times in cycles, work per core and cycle; the matmul rate as a share of its documented peak. What passes
   the vector units comes from HBM at its documented rate first: the rest of the time that v4 takes for a register is
-  cycles. What a matmul takes in comes at as many bytes per core and cycle as on v4, if HBM has them.
+  cycles. What a fusion with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, and its
+  windows are as large.
 """
 
 from __future__ import annotations
@@ -64,27 +65,28 @@ GRIDS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "ports": tuple(round(0.4 * x, 1) for x in range(41)),
         # Operations per lane and cycle: four arithmetic units a lane are documented.
         "vector": (4.0, 2.0, 1.0, 0.5),
-        # Of the documented HBM bandwidth.
-        "hbm_efficiency": tuple(round(1 - x / 50, 2) for x in range(26)),
-        "operand_efficiency": tuple(round(1 - x / 50, 2) for x in range(26)),
+        # Of the documented HBM bandwidth, with a matmul.
+        "matmul_hbm_efficiency": tuple(round(1 - x / 50, 2) for x in range(26)),
         # Bytes per cycle and core.
         "onchip": (inf, 2048.0, 1024.0, 768.0, 512.0, 384.0, 256.0),
-        # A roofline, or how soft its corner is.
-        "overlap": (inf, 10.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0),
+        # Of the shorter of matmul and vector units, in a fusion with both: what does not hide behind the longer.
+        "tail": tuple(round(x / 20, 2) for x in range(21)),
+        # Kibibytes of a core that move before anything else can start, or after all else has ended.
+        "window": tuple(float(x) for x in range(0, 4097, 128)),
     }
 )
 FOUND: Constants = MappingProxyType(
     {
-        "launch": 660.0,
-        "matmul_efficiency": 0.9,
+        "launch": 640.0,
+        "matmul_efficiency": 0.91,
         "fill_rows": 512.0,
-        "narrow": 9.6,
-        "ports": 8.8,
-        "vector": 1.0,
-        "hbm_efficiency": 1.0,
-        "operand_efficiency": 0.6,
+        "narrow": 9.2,
+        "ports": 9.2,
+        "vector": 4.0,
+        "matmul_hbm_efficiency": 0.62,
         "onchip": 768.0,
-        "overlap": 5.0,
+        "tail": 0.15,
+        "window": 768.0,
     }
 )
 """What the fit yields, and the chips' files ship."""
@@ -106,11 +108,12 @@ class Samples:
     """Registers of a core, as are `ports` and `vector`."""
     ports: Floats
     vector: Floats
-    rest: Floats
-    """HBM at its full bandwidth: all but what a matmul takes in, and that."""
-    operands: Floats
+    hbm: Floats
+    """HBM at its full bandwidth."""
     onchip: Floats
     """Bytes of a core."""
+    bytes_per_cycle: float
+    """Of HBM for a core, as documented."""
 
     def without(self, module: int) -> Samples:
         return self._where(self.group // 2 != module)
@@ -119,9 +122,9 @@ class Samples:
         return self._where(self.group // 2 == module)
 
     def _where(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Samples:
-        columns = (self.theirs, self.narrow, self.ports, self.vector, self.rest, self.operands, self.onchip)
+        columns = (self.theirs, self.narrow, self.ports, self.vector, self.hbm, self.onchip)
         matmul = {fill: cycles[kept] for fill, cycles in self.matmul.items()}
-        return Samples(self.group[kept], matmul, *(column[kept] for column in columns))
+        return Samples(self.group[kept], matmul, *(column[kept] for column in columns), self.bytes_per_cycle)
 
 
 def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
@@ -141,11 +144,11 @@ def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
             groups.append(2 * number + bool(work.matmuls))
             matmul = [sum(matmul_seconds(m, ideal) for m in work.matmuls) * clock for ideal in filled.values()]
             vector = [x / registers for x in (work.narrow, work.ports, work.vector)]
-            memory = [x / chip.hbm_bandwidth * clock for x in (work.hbm - work.operands, work.operands)]
-            rows.append((cycles, *matmul, *vector, *memory, work.onchip / cores))
+            rows.append((cycles, *matmul, *vector, work.hbm / chip.hbm_bandwidth * clock, work.onchip / cores))
     table = np.array(rows).T
     count = 1 + len(filled)
-    return Samples(np.array(groups), dict(zip(filled, table[1:count], strict=True)), table[0], *table[count:])
+    at_full = dict(zip(filled, table[1:count], strict=True))
+    return Samples(np.array(groups), at_full, table[0], *table[count:], _hbm_bytes(chip))
 
 
 def _ideal(chip: Chip, fill: float) -> Chip:
@@ -155,22 +158,13 @@ def _ideal(chip: Chip, fill: float) -> Chip:
 def times(found: Samples, constants: Constants) -> Floats:
     """The model's cycles: `engine.cost.compute.work_time` for all samples at once."""
     c = constants
-    resources = np.stack(
-        [
-            found.matmul[c["fill_rows"]] / c["matmul_efficiency"],
-            found.narrow * c["narrow"] + found.ports * c["ports"],
-            found.vector / c["vector"],
-            found.rest / c["hbm_efficiency"] + found.operands / c["operand_efficiency"],
-            found.onchip / c["onchip"],
-        ]
-    )
-    slowest: Floats = np.maximum(resources.max(axis=0), 1e-9)
-    if c["overlap"] == inf:
-        joined = slowest
-    else:
-        shares = ((resources / slowest) ** c["overlap"]).sum(axis=0)
-        joined = slowest * shares ** (1 / c["overlap"])
-    return joined + c["launch"]
+    multiplies = found.group % 2 == 1
+    matmul = found.matmul[c["fill_rows"]] / c["matmul_efficiency"]
+    vector = found.narrow * c["narrow"] + found.ports * c["ports"]
+    streamed = found.hbm / np.where(multiplies, c["matmul_hbm_efficiency"], 1.0)
+    window = np.minimum(found.hbm, c["window"] * 1024 / found.bytes_per_cycle)
+    resources = (matmul, vector, found.vector / c["vector"], streamed, found.onchip / c["onchip"])
+    return np.maximum.reduce(resources) + np.minimum(matmul, vector) * c["tail"] + window + c["launch"]
 
 
 def objective(found: Samples, constants: Constants) -> float:
@@ -203,7 +197,7 @@ def units_of(name: str, constants: Constants) -> Units:
     devices, clock, c = chip.devices_per_chip, chip.units.clock, constants
     registers = LANES * CORES[name] / devices * clock
     ports = c["ports"] + REGISTER / _hbm_bytes(chip) - REGISTER / _hbm_bytes(fitted)
-    operands = c["operand_efficiency"] * _hbm_bytes(fitted) / _hbm_bytes(chip)
+    streamed = c["matmul_hbm_efficiency"] * _hbm_bytes(fitted) / _hbm_bytes(chip)
     return replace(
         chip.units,
         fill=int(c["fill_rows"]),
@@ -211,10 +205,10 @@ def units_of(name: str, constants: Constants) -> Units:
         narrow=registers / c["narrow"],
         ports=registers / ports,
         vector=registers * c["vector"],
-        hbm_efficiency=c["hbm_efficiency"],
-        operand_efficiency=round(min(c["hbm_efficiency"], operands), 3),
+        matmul_hbm_efficiency=round(min(1.0, streamed), 3),
         onchip_bandwidth=CORES[name] / devices * clock * c["onchip"],
-        overlap=c["overlap"],
+        tail=c["tail"],
+        window=c["window"] * 1024 * CORES[name] / devices,
         launch=round(c["launch"] / clock * 1e12),
     )
 
@@ -233,9 +227,9 @@ def _written(units: Units, devices: int) -> Mapping[str, str]:
         "port_gigaelements": f"{units.ports * devices / 1e9:.1f}",
         "vector_gigaops": f"{units.vector * devices / 1e9:.1f}",
         "onchip_gigabytes_per_second": f"{units.onchip_bandwidth * devices / 1e9:.1f}",
-        "hbm_efficiency": f"{units.hbm_efficiency:g}",
-        "operand_efficiency": f"{units.operand_efficiency:g}",
-        "overlap": f"{units.overlap:g}",
+        "matmul_hbm_efficiency": f"{units.matmul_hbm_efficiency:g}",
+        "tail": f"{units.tail:g}",
+        "window_kibibytes": f"{units.window * devices / 1024:g}",
         "launch_nanoseconds": f"{units.launch / 1e3:.0f}",
     }
 

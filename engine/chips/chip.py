@@ -96,13 +96,17 @@ class Units:
     transcendental: float
     """Exponentials, logarithms, … per second."""
     hbm_efficiency: float
-    """Of `Chip.hbm_bandwidth`, for all that is read and written."""
-    operand_efficiency: float
-    """Of `Chip.hbm_bandwidth`, for what a matmul takes in."""
+    """Of `Chip.hbm_bandwidth`, without a matmul."""
+    matmul_hbm_efficiency: float
+    """Of `Chip.hbm_bandwidth`, for what a fusion with a matmul moves, window by window."""
     onchip_bandwidth: float
     """Bytes per second of the on-chip memory that compilers place arrays in."""
     overlap: float
     """Exponent p with which the times of the resources join, (Σ tᵖ)^(1/p): 1 adds them, infinity is a roofline."""
+    tail: float
+    """Share of the shorter of matmul and vector units, in a fusion with both, that does not hide behind the longer."""
+    window: float
+    """Bytes of HBM that move before all else can start or after it has ended: the first window in, the last one out."""
     launch: int
     """Picoseconds before an instruction's first byte moves."""
     scalar: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 
 from engine.chips.budget import KIND_NAMES, Budget
@@ -129,7 +130,7 @@ def _domain(table: Figures) -> DomainLinks:
 
 def _units(table: Figures, share: int) -> Units:
     rows, columns, depth = table.integers("tile", 3)
-    launch, efficiency = table.number("launch_nanoseconds"), table.positive("hbm_efficiency")
+    launch, efficiency = table.number("launch_nanoseconds"), table.positive("hbm_efficiency", 1.0)
     found = Units(
         clock=table.positive("clock_megahertz") * 1e6,
         tile=(rows, columns, depth),
@@ -141,9 +142,11 @@ def _units(table: Figures, share: int) -> Units:
         vector=table.positive("vector_gigaops", _UNLIMITED) * 1e9 / share,
         transcendental=table.positive("transcendental_gigaops", _UNLIMITED) * 1e9 / share,
         hbm_efficiency=efficiency,
-        operand_efficiency=table.positive("operand_efficiency", efficiency),
+        matmul_hbm_efficiency=table.positive("matmul_hbm_efficiency", efficiency),
         onchip_bandwidth=table.positive("onchip_gigabytes_per_second", _UNLIMITED) * 1e9 / share,
-        overlap=table.positive("overlap"),
+        overlap=table.positive("overlap") if "overlap" in table else inf,
+        tail=table.number("tail", 0.0),
+        window=table.number("window_kibibytes", 0.0) * 1024 / share,
         launch=round(launch * 1e3),
         scalar=round(table.number("scalar_nanoseconds", launch) * 1e3),
     )

@@ -38,7 +38,7 @@ class Machine:
     @property
     def copy_bandwidth(self) -> float:
         """Bytes per second of a copy between HBM and another memory of the device, which is how matmuls are fed."""
-        return self.chip.hbm_bandwidth * self.chip.units.operand_efficiency
+        return self.chip.hbm_bandwidth * self.chip.units.matmul_hbm_efficiency
 
     def load(self, sources: Ints, targets: Ints, size: Floats | float) -> Load:
         """Load of transfers between the job's devices, `size` bytes each, by class of links."""

@@ -50,18 +50,22 @@ def einsum_time(
 def work_time(work: Work, chip: Chip) -> int:
     """Picoseconds: the launch, then matmul units, vector units and memories side by side.
 
-    The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: close to the slowest of them, a bit more
-    where two are about equal. Form and constants follow the production TPU compiler's own estimates for v4
-    (`benchmarks/fit.py`): an array costs by its bytes, wherever it lies; one of narrow elements costs their unpacking
-    too; element-wise operations hardly count; what a matmul takes in comes at 0.6 of the peak of HBM.
+    The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: the slowest of them, or a bit more where
+    two are about equal. The first window of what is read has to come before anything else starts, and a part of what
+    the vector units do to a matmul's result does not hide behind it. Form and constants follow the production TPU
+    compiler's own estimates for v4 (`benchmarks/fit.py`): an array costs by its bytes, wherever it lies; one of narrow
+    elements costs their unpacking too; element-wise operations hardly count; a fusion with a matmul does not reach
+    the peak of HBM.
     """
     units = chip.units
+    matmul = sum([matmul_seconds(m, chip) for m in work.matmuls])
+    vector = work.narrow / units.narrow + work.ports / units.ports
+    bandwidth = chip.hbm_bandwidth * (units.matmul_hbm_efficiency if matmul else units.hbm_efficiency)
     resources = (
-        sum([matmul_seconds(m, chip) for m in work.matmuls]),
-        work.narrow / units.narrow + work.ports / units.ports,
+        matmul,
+        vector,
         work.vector / units.vector + work.transcendental / units.transcendental,
-        ((work.hbm - work.operands) / units.hbm_efficiency + work.operands / units.operand_efficiency)
-        / chip.hbm_bandwidth,
+        work.hbm / bandwidth,
         work.onchip / units.onchip_bandwidth,
     )
     slowest = max(resources)
@@ -70,7 +74,8 @@ def work_time(work: Work, chip: Chip) -> int:
     if work.scalar:
         return units.scalar
     shares = sum([pow(t / slowest, units.overlap) for t in resources])
-    return units.launch + ceil(slowest * pow(shares, 1 / units.overlap) * PICO)
+    shown = units.tail * min(matmul, vector) + min(work.hbm, units.window) / chip.hbm_bandwidth
+    return units.launch + ceil((slowest * pow(shares, 1 / units.overlap) + shown) * PICO)
 
 
 def matmul_seconds(matmul: Matmul, chip: Chip) -> float:

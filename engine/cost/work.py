@@ -56,8 +56,6 @@ class Work:
     operands of a matmul, which the matmul units take in themselves."""
     hbm: float = 0.0
     """Bytes read from and written to HBM."""
-    operands: float = 0.0
-    """Bytes that a matmul takes in from HBM."""
     onchip: float = 0.0
     """Bytes read from and written to other memory spaces."""
     scalar: bool = False
@@ -82,7 +80,6 @@ class Work:
             self.onchip += size
         else:
             self.hbm += size
-            self.operands += 0.0 if passes else size
         if passes:
             self.ports += size / 4
             if bits < _WORD:
