@@ -100,11 +100,11 @@ class Units:
     matmul_hbm_efficiency: float
     """Of `Chip.hbm_bandwidth`, for what a fusion with a matmul moves, window by window."""
     onchip_bandwidth: float
-    """Bytes per second of the on-chip memory that compilers place arrays in."""
+    """Bytes per second of the on-chip memory that compilers place arrays in, if it is not the one that units work from."""
     overlap: float
     """Exponent p with which the times of the resources join, (Σ tᵖ)^(1/p): 1 adds them, infinity is a roofline."""
     tail: float
-    """Share of the shorter of matmul and vector units, in a fusion with both, that does not hide behind the longer."""
+    """Share of the times of memory and of vector units that does not hide behind a matmul."""
     window: float
     """Bytes of HBM that move before all else can start or after it has ended: the first window in, the last one out."""
     launch: int

@@ -51,8 +51,8 @@ def work_time(work: Work, chip: Chip) -> int:
     """Picoseconds: the launch, then matmul units, vector units and memories side by side.
 
     The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: the slowest of them, or a bit more where
-    two are about equal. The first window of what is read has to come before anything else starts, and a part of what
-    the vector units do to a matmul's result does not hide behind it. Form and constants follow the production TPU
+    two are about equal. The first window of what is read has to come before anything else starts, and a part of the
+    times of memory and vector units does not hide behind a matmul. Form and constants follow the production TPU
     compiler's own estimates for v4 (`benchmarks/fit.py`): an array costs by its bytes, wherever it lies; one of narrow
     elements costs their unpacking too; element-wise operations hardly count; a fusion with a matmul does not reach
     the peak of HBM.
@@ -61,12 +61,13 @@ def work_time(work: Work, chip: Chip) -> int:
     matmul = sum([matmul_seconds(m, chip) for m in work.matmuls])
     vector = work.narrow / units.narrow + work.ports / units.ports
     bandwidth = chip.hbm_bandwidth * (units.matmul_hbm_efficiency if matmul else units.hbm_efficiency)
+    onchip = work.onchip / units.onchip_bandwidth
+    memory = work.hbm / bandwidth + onchip
     resources = (
-        matmul,
+        matmul + units.tail * (memory + vector) if matmul else 0.0,
         vector,
         work.vector / units.vector + work.transcendental / units.transcendental,
-        work.hbm / bandwidth,
-        work.onchip / units.onchip_bandwidth,
+        memory,
     )
     slowest = max(resources)
     if slowest == 0:
@@ -74,8 +75,8 @@ def work_time(work: Work, chip: Chip) -> int:
     if work.scalar:
         return units.scalar
     shares = sum([pow(t / slowest, units.overlap) for t in resources])
-    shown = units.tail * min(matmul, vector) + min(work.hbm, units.window) / chip.hbm_bandwidth
-    return units.launch + ceil((slowest * pow(shares, 1 / units.overlap) + shown) * PICO)
+    first = min(work.hbm / chip.hbm_bandwidth + onchip, units.window / chip.hbm_bandwidth)
+    return units.launch + ceil((slowest * pow(shares, 1 / units.overlap) + first) * PICO)
 
 
 def matmul_seconds(matmul: Matmul, chip: Chip) -> float:
