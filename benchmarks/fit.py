@@ -13,8 +13,7 @@ read. The procedure was written down before its results were compared with any:
   constants is tried on all of its grid and moved to the best, pair after pair, until a whole round gains under 0.1 %.
 - Ties: a move has to gain 0.1 %; else a constant stays where it is, which is nearer the ideal.
 - Other chips: times in cycles, work per core and cycle; the matmul rate as a share of its documented peak. What passes
-  the vector units comes from HBM at its documented rate first: the rest of the time that v4 takes for a register is
-  cycles. What a fusion with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, and its
+  the vector units and lies in HBM takes the time of that, as documented, and cycles to load and store. What a fusion with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, and its
   windows are as large. The memory that v4's compiler places arrays in, space 3, is a common memory next to HBM; that
   of the others, space 1, is the vector memory, which the units work from: reading it takes no time of its own.
 """
@@ -61,9 +60,9 @@ GRIDS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "matmul_efficiency": tuple(round(1 - x / 100, 2) for x in range(21)),
         # Rows below which loading a tile of weights takes longer than using it.
         "fill_rows": (128.0, 256.0, 512.0, 1024.0),
-        # Cycles per register, of a core: to unpack and pack narrow elements; to load or store.
+        # Cycles per register, of a core: to unpack and pack narrow elements; to load or store, beside HBM's time.
         "narrow": tuple(round(0.4 * x, 1) for x in range(41)),
-        "ports": tuple(round(0.4 * x, 1) for x in range(41)),
+        "ports": tuple(round(0.2 * x, 1) for x in range(41)),
         # Operations per lane and cycle: four arithmetic units a lane are documented.
         "vector": (4.0, 2.0, 1.0, 0.5),
         # Of the documented HBM bandwidth, with a matmul.
@@ -80,14 +79,14 @@ FOUND: Constants = MappingProxyType(
     {
         "launch": 640.0,
         "matmul_efficiency": 0.94,
-        "fill_rows": 512.0,
+        "fill_rows": 128.0,
         "narrow": 9.2,
-        "ports": 9.2,
+        "ports": 2.0,
         "vector": 4.0,
         "matmul_hbm_efficiency": 0.62,
         "onchip": 2048.0,
         "tail": 0.15,
-        "window": 768.0,
+        "window": 1024.0,
     }
 )
 """What the fit yields, and the chips' files ship."""
@@ -161,7 +160,7 @@ def times(found: Samples, constants: Constants) -> Floats:
     c = constants
     multiplies = found.group % 2 == 1
     matmul = found.matmul[c["fill_rows"]] / c["matmul_efficiency"]
-    vector = found.narrow * c["narrow"] + found.ports * c["ports"]
+    vector = found.narrow * c["narrow"] + found.ports * (c["ports"] + REGISTER / found.bytes_per_cycle)
     onchip = found.onchip / c["onchip"]
     memory = found.hbm / np.where(multiplies, c["matmul_hbm_efficiency"], 1.0) + onchip
     window = np.minimum(found.hbm + onchip, c["window"] * 1024 / found.bytes_per_cycle)
@@ -198,14 +197,13 @@ def units_of(name: str, constants: Constants) -> Units:
     chip, fitted = load_chip(name), load_chip(FITTED_ON)
     devices, clock, c = chip.devices_per_chip, chip.units.clock, constants
     registers = LANES * CORES[name] / devices * clock
-    ports = c["ports"] + REGISTER / _hbm_bytes(chip) - REGISTER / _hbm_bytes(fitted)
     streamed = c["matmul_hbm_efficiency"] * _hbm_bytes(fitted) / _hbm_bytes(chip)
     return replace(
         chip.units,
         fill=int(c["fill_rows"]),
         matmul_efficiency=c["matmul_efficiency"],
         narrow=registers / c["narrow"],
-        ports=registers / ports,
+        ports=registers / c["ports"],
         vector=registers * c["vector"],
         matmul_hbm_efficiency=round(min(1.0, streamed), 3),
         onchip_bandwidth=CORES[name] / devices * clock * c["onchip"] if name == FITTED_ON else chip.units.onchip_bandwidth,

@@ -90,7 +90,7 @@ class Units:
     narrow: float
     """Elements per second of less than 32 bits that are unpacked and packed again."""
     ports: float
-    """Elements per second of 32 bits that pass the vector units, loaded or stored."""
+    """Elements per second of 32 bits that pass the vector units, loaded or stored, beside the time that HBM takes."""
     vector: float
     """Element-wise operations per second."""
     transcendental: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from engine.errors import InputError
@@ -19,7 +20,8 @@ class Figures:
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        given = key in self._values
+        if given and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf):
             raise InputError(f"{self.where}{key}: a number that is not negative was expected, but {value!r} came")
         return float(value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, pow
+from math import ceil, isinf, pow
 
 from engine.chips.chip import Chip, Units
 from engine.chips.machine import Machine
@@ -53,13 +53,13 @@ def work_time(work: Work, chip: Chip) -> int:
     The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: the slowest of them, or a bit more where
     two are about equal. The first window of what is read has to come before anything else starts, and a part of the
     times of memory and vector units does not hide behind a matmul. Form and constants follow the production TPU
-    compiler's own estimates for v4 (`benchmarks/fit.py`): an array costs by its bytes, wherever it lies; one of narrow
-    elements costs their unpacking too; element-wise operations hardly count; a fusion with a matmul does not reach
+    compiler's own estimates for v4 (`benchmarks/fit.py`): an array that passes the vector units costs by its bytes, HBM's
+    time and theirs; one of narrow elements costs their unpacking too; element-wise operations hardly count; a fusion with a matmul does not reach
     the peak of HBM.
     """
     units = chip.units
     matmul = sum([matmul_seconds(m, chip) for m in work.matmuls])
-    vector = work.narrow / units.narrow + work.ports / units.ports
+    vector = work.narrow / units.narrow + work.ports / units.ports + _fetching(work, chip)
     bandwidth = chip.hbm_bandwidth * (units.matmul_hbm_efficiency if matmul else units.hbm_efficiency)
     onchip = work.onchip / units.onchip_bandwidth
     memory = work.hbm / bandwidth + onchip
@@ -77,6 +77,14 @@ def work_time(work: Work, chip: Chip) -> int:
     shares = sum([pow(t / slowest, units.overlap) for t in resources])
     first = min(work.hbm / chip.hbm_bandwidth + onchip, units.window / chip.hbm_bandwidth)
     return units.launch + ceil((slowest * pow(shares, 1 / units.overlap) + first) * PICO)
+
+
+def _fetching(work: Work, chip: Chip) -> float:
+    """Seconds that vector units wait for what they load and store: for HBM, and for an on-chip memory that is not theirs."""
+    if isinf(chip.units.ports):
+        return 0.0
+    own = work.ports_onchip if isinf(chip.units.onchip_bandwidth) else 0.0
+    return 4 * (work.ports - own) / chip.hbm_bandwidth
 
 
 def matmul_seconds(matmul: Matmul, chip: Chip) -> float:

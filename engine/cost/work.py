@@ -54,6 +54,8 @@ class Work:
     ports: float = 0.0
     """Elements of 32 bits that pass the vector units, wherever they lie: all that is read and written, but for the
     operands of a matmul, which the matmul units take in themselves."""
+    ports_onchip: float = 0.0
+    """Of these, those that do not lie in HBM."""
     hbm: float = 0.0
     """Bytes read from and written to HBM."""
     onchip: float = 0.0
@@ -76,12 +78,14 @@ class Work:
         elements = padded_elements(shape) * share
         bits = shapes.bits(shape.element_type)
         size = elements * bits / 8
-        if shapes.memory_space(shape):
+        onchip = shapes.memory_space(shape) != 0
+        if onchip:
             self.onchip += size
         else:
             self.hbm += size
         if passes:
             self.ports += size / 4
+            self.ports_onchip += size / 4 if onchip else 0.0
             if bits < _WORD:
                 self.narrow = max(self.narrow, elements)
 
