@@ -106,7 +106,7 @@ class Units:
     tail: float
     """Share of the times of memory and of vector units that does not hide behind a matmul."""
     window: float
-    """Bytes of HBM that move before all else can start or after it has ended: the first window in, the last one out."""
+    """Bytes of an array that have to come before anything is done with it, while the rest streams beside the work."""
     launch: int
     """Picoseconds before an instruction's first byte moves."""
     scalar: int

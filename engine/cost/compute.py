@@ -51,7 +51,8 @@ def work_time(work: Work, chip: Chip) -> int:
     """Picoseconds: the launch, then matmul units, vector units and memories side by side.
 
     The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: the slowest of them, or a bit more where
-    two are about equal. The first window of what is read has to come before anything else starts, and a part of the
+    two are about equal. The first window of what is read, with a matmul of either operand, has to come before anything else starts,
+    and a part of the
     times of memory and vector units does not hide behind a matmul. Form and constants follow the production TPU
     compiler's own estimates for v4 (`benchmarks/fit.py`): an array that passes the vector units costs by its bytes, HBM's
     time and theirs; one of narrow elements costs their unpacking too; element-wise operations hardly count; a fusion with a matmul does not reach
@@ -75,7 +76,7 @@ def work_time(work: Work, chip: Chip) -> int:
     if work.scalar:
         return units.scalar
     shares = sum([pow(t / slowest, units.overlap) for t in resources])
-    first = min(work.hbm / chip.hbm_bandwidth + onchip, units.window / chip.hbm_bandwidth)
+    first = (2 if matmul else 1) * min(work.hbm / chip.hbm_bandwidth + onchip, units.window / chip.hbm_bandwidth)
     return units.launch + ceil((slowest * pow(shares, 1 / units.overlap) + first) * PICO)
 
 
