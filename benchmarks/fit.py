@@ -207,7 +207,9 @@ def units_of(name: str, constants: Constants) -> Units:
         ports=registers / c["ports"],
         vector=registers * c["vector"],
         matmul_hbm_efficiency=round(min(1.0, streamed), 3),
-        onchip_bandwidth=CORES[name] / devices * clock * c["onchip"] if name == FITTED_ON else chip.units.onchip_bandwidth,
+        onchip_bandwidth=CORES[name] / devices * clock * c["onchip"]
+        if name == FITTED_ON
+        else chip.units.onchip_bandwidth,
         tail=c["tail"],
         window=c["window"] * 1024 * CORES[name] / devices,
         launch=round(c["launch"] / clock * 1e12),

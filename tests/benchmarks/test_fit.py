@@ -43,9 +43,9 @@ def test_shipped_units_follow_from_the_fit(name: str) -> None:
     shipped, derived = load_chip(name).units, units_of(name, FOUND)
     if name in LARGE_TILES:
         derived = replace(derived, matmul_efficiency=shipped.matmul_efficiency)
-    for field in ("narrow", "ports", "vector", "onchip_bandwidth", "launch"):
+    for field in ("narrow", "ports", "vector", "onchip_bandwidth", "window", "launch"):
         assert getattr(shipped, field) == pytest.approx(getattr(derived, field), rel=2e-3), field
-    fitted = ("fill", "matmul_efficiency", "hbm_efficiency", "operand_efficiency", "overlap")
+    fitted = ("fill", "matmul_efficiency", "hbm_efficiency", "matmul_hbm_efficiency", "tail", "overlap")
     assert [getattr(shipped, f) for f in fitted] == [getattr(derived, f) for f in fitted]
 
 

@@ -25,7 +25,5 @@ ESTIMATES = {
 @pytest.mark.parametrize(("name", "milliseconds"), ESTIMATES.items())
 def test_a_large_product(name: str, milliseconds: float) -> None:
     side = 8192
-    work = Work(
-        [Matmul(1, side, side, side, "bf16")], narrow=side**2, ports=side**2 / 2, hbm=6 * side**2, operands=4 * side**2
-    )
+    work = Work([Matmul(1, side, side, side, "bf16")], narrow=side**2, ports=side**2 / 2, hbm=6 * side**2)
     assert work_time(work, load_chip(name)) / MILLISECOND == pytest.approx(milliseconds, rel=0.13)
