@@ -13,9 +13,10 @@ read. The procedure was written down before its results were compared with any:
   constants is tried on all of its grid and moved to the best, pair after pair, until a whole round gains under 0.1 %.
 - Ties: a move has to gain 0.1 %; else a constant stays where it is, which is nearer the ideal.
 - Other chips: times in cycles, work per core and cycle; the matmul rate as a share of its documented peak. What passes
-  the vector units and lies in HBM takes the time of that, as documented, and cycles to load and store. What a fusion with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, and its
-  windows are as large. The memory that v4's compiler places arrays in, space 3, is a common memory next to HBM; that
-  of the others, space 1, is the vector memory, which the units work from: reading it takes no time of its own.
+  the vector units and lies in HBM takes the time of that, as documented, and cycles to load and store. What a fusion
+  with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, and its windows are as large.
+  The memory that v4's compiler places arrays in, space 3, is a common memory next to HBM; that of the others, space 1,
+  is the vector memory, which the units work from: reading it takes no time of its own.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Units:
     matmul_hbm_efficiency: float
     """Of `Chip.hbm_bandwidth`, for what a fusion with a matmul moves, window by window."""
     onchip_bandwidth: float
-    """Bytes per second of the on-chip memory that compilers place arrays in, if it is not the one that units work from."""
+    """Bytes per second of the on-chip memory that compilers place arrays in; infinity where the units work from it."""
     overlap: float
     """Exponent p with which the times of the resources join, (Σ tᵖ)^(1/p): 1 adds them, infinity is a roofline."""
     tail: float

@@ -51,12 +51,11 @@ def work_time(work: Work, chip: Chip) -> int:
     """Picoseconds: the launch, then matmul units, vector units and memories side by side.
 
     The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: the slowest of them, or a bit more where
-    two are about equal. The first window of what is read, with a matmul of either operand, has to come before anything else starts,
-    and a part of the
-    times of memory and vector units does not hide behind a matmul. Form and constants follow the production TPU
-    compiler's own estimates for v4 (`benchmarks/fit.py`): an array that passes the vector units costs by its bytes, HBM's
-    time and theirs; one of narrow elements costs their unpacking too; element-wise operations hardly count; a fusion with a matmul does not reach
-    the peak of HBM.
+    two are about equal. The first window of what is read, with a matmul one of either operand, has to come before
+    anything else starts, and a part of the times of memory and vector units does not hide behind a matmul. Form and
+    constants follow the production TPU compiler's own estimates for v4 (`benchmarks/fit.py`): what passes the vector
+    units costs by its bytes, the time of HBM and theirs; narrow elements cost their unpacking too; element-wise
+    operations hardly count; a fusion with a matmul does not reach the peak of HBM.
     """
     units = chip.units
     matmul = sum([matmul_seconds(m, chip) for m in work.matmuls])
@@ -81,7 +80,7 @@ def work_time(work: Work, chip: Chip) -> int:
 
 
 def _fetching(work: Work, chip: Chip) -> float:
-    """Seconds that vector units wait for what they load and store: for HBM, and for an on-chip memory that is not theirs."""
+    """Seconds that vector units wait for HBM, and for an on-chip memory that they do not work from."""
     if isinf(chip.units.ports):
         return 0.0
     own = work.ports_onchip if isinf(chip.units.onchip_bandwidth) else 0.0

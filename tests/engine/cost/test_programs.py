@@ -219,7 +219,7 @@ ENTRY main {
     assert found["kind"] == Kind.COPY
     assert found["loads"] == 0
     assert found["hbm_bytes"] == 4 << 20
-    assert found["transfer"] == pytest.approx((4 << 20) / (1228e9 * 0.6) * 1e12, rel=1e-6)
+    assert found["transfer"] == pytest.approx((4 << 20) / (1228e9 * 0.62) * 1e12, rel=1e-6)
 
 
 def test_copies_to_the_host_go_at_its_rate() -> None:
