@@ -103,6 +103,8 @@ class Samples:
     """Twice the module's number, plus one for fusions with a matmul: those of a group are averaged first."""
     matmul: Mapping[float, Floats]
     """At full efficiency, by `fill_rows`."""
+    bytes_per_cycle: float
+    """Of HBM for a core, as documented."""
     theirs: Floats
     """The compiler's."""
     narrow: Floats
@@ -113,8 +115,6 @@ class Samples:
     """HBM at its full bandwidth."""
     onchip: Floats
     """Bytes of a core."""
-    bytes_per_cycle: float
-    """Of HBM for a core, as documented."""
 
     def without(self, module: int) -> Samples:
         return self._where(self.group // 2 != module)
@@ -125,7 +125,7 @@ class Samples:
     def _where(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Samples:
         columns = (self.theirs, self.narrow, self.ports, self.vector, self.hbm, self.onchip)
         matmul = {fill: cycles[kept] for fill, cycles in self.matmul.items()}
-        return Samples(self.group[kept], matmul, *(column[kept] for column in columns), self.bytes_per_cycle)
+        return Samples(self.group[kept], matmul, self.bytes_per_cycle, *(column[kept] for column in columns))
 
 
 def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
@@ -149,7 +149,7 @@ def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
     table = np.array(rows).T
     count = 1 + len(filled)
     at_full = dict(zip(filled, table[1:count], strict=True))
-    return Samples(np.array(groups), at_full, table[0], *table[count:], _hbm_bytes(chip))
+    return Samples(np.array(groups), at_full, _hbm_bytes(chip), table[0], *table[count:])
 
 
 def _ideal(chip: Chip, fill: float) -> Chip:
@@ -167,7 +167,8 @@ def times(found: Samples, constants: Constants) -> Floats:
     window = np.minimum(found.hbm + onchip, c["window"] * 1024 / found.bytes_per_cycle)
     shown = matmul + c["tail"] * (memory + vector) * multiplies
     first = window * np.where(multiplies, 2, 1)
-    return np.maximum.reduce((shown, vector, found.vector / c["vector"], memory)) + first + c["launch"]
+    slowest: Floats = np.maximum.reduce((shown, vector, found.vector / c["vector"], memory))
+    return slowest + first + c["launch"]
 
 
 def objective(found: Samples, constants: Constants) -> float:
