@@ -168,7 +168,8 @@ def times(found: Samples, constants: Constants) -> Floats:
     shown = matmul + c["tail"] * (memory + vector) * multiplies
     first = window * np.where(multiplies, 2, 1)
     slowest: Floats = np.maximum.reduce((shown, vector, found.vector / c["vector"], memory))
-    return slowest + first + c["launch"]
+    cycles: Floats = slowest + first + c["launch"]
+    return cycles
 
 
 def objective(found: Samples, constants: Constants) -> float:
