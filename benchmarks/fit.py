@@ -14,7 +14,8 @@ read. The procedure was written down before its results were compared with any:
 - Ties: a move has to gain 0.1 %; else a constant stays where it is, which is nearer the ideal.
 - Other chips: times in cycles, work per core and cycle; the matmul rate as a share of its documented peak. What passes
   the vector units and lies in HBM takes the time of that, as documented, and cycles to load and store. What a fusion
-  with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, and its windows are as large.
+  with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, where matmul units are v4's,
+  else at the same share of HBM; its windows are as large.
   The memory that v4's compiler places arrays in, space 3, is a common memory next to HBM; that of the others, space 1,
   is the vector memory, which the units work from: reading it takes no time of its own.
 """
@@ -201,7 +202,9 @@ def units_of(name: str, constants: Constants) -> Units:
     chip, fitted = load_chip(name), load_chip(FITTED_ON)
     devices, clock, c = chip.devices_per_chip, chip.units.clock, constants
     registers = LANES * CORES[name] / devices * clock
-    streamed = c["matmul_hbm_efficiency"] * _hbm_bytes(fitted) / _hbm_bytes(chip)
+    streamed = c["matmul_hbm_efficiency"]
+    if chip.units.tile == fitted.units.tile:
+        streamed *= _hbm_bytes(fitted) / _hbm_bytes(chip)
     return replace(
         chip.units,
         fill=int(c["fill_rows"]),
