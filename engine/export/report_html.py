@@ -46,9 +46,18 @@ def report_html(
         search=search,
         trials=sorted(search.trials, key=_slowest_last) if search is not None else (),
         judgement=judgement,
+        headline="" if search is None else _headline(search),
         notes=list(dict.fromkeys(n for v in variants for n in v.notes)),
         picture=timelines_svg([Strip(f"{v.name} — {time_text(v.metrics.makespan)}", v.timeline) for v in variants]),
     )
+
+
+def _headline(search: Tuning) -> str:
+    """What the best of a search gains, over what its compiler does by itself."""
+    against, best, base = search.against, search.best, search.base
+    before, after, loaded = (v.metrics.makespan for v in (against, best, base))
+    also = "" if against is base else f"; as loaded {time_text(loaded)} ({gain_text(loaded, after)})"
+    return f"{against.name} {time_text(before)}, with the plan {time_text(after)} ({gain_text(before, after)}){also}"
 
 
 def _slowest_last(trial: Trial) -> tuple[bool, int]:
