@@ -33,7 +33,7 @@ def show(spreads: Spreads, text: str) -> None:
     """One line a variant: how much longer the last device takes, and how much of that its own work explains."""
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"with {escape(text)}, every device simulated (times predicted; transfers do not share links here)",
+        title=f"with {escape(text)}, every device simulated (times predicted; links are shared as undisturbed)",
         title_justify="left",
     )
     table.add_column("variant", no_wrap=True)

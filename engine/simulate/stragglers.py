@@ -1,8 +1,10 @@
 """How a schedule stands devices that are slow, by chance or always, and slow paths between them.
 
 Every device runs the same order on its own compute stream. A permute leaves when its source comes to the start; other
-collectives begin when the last of their group does. Transfers run at full speed: what is asked is how waiting
-spreads, not how links are shared.
+collectives begin when the last of their group does. Compute and transfers take as long as they do undisturbed, where
+they share links and memory (`engine.simulate.simulator`): what is asked is how waiting spreads. That devices out of
+step share links with others than undisturbed is left out. A transfer that loop state carries into the next iteration
+is waited for as long as undisturbed.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
 from engine.ir.groups import device_groups
 from engine.schedule.problem import Schedule
-from engine.simulate.copies import copy_time
-from engine.simulate.plan import branch_weights, callers
-from engine.simulate.work import Work, work_of
+from engine.simulate.run import Call, CallPlan, ComputationRun, Stretch
+from engine.simulate.simulator import simulate_computations
 
 _ALIKE = 32
-"""Iterations of a loop that are simulated one by one; the others take as long as the last half of these on average."""
+"""Iterations that run alike of which as many are simulated one by one; the others take as long as the last half of
+these on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,10 @@ def spread(program: Program, schedule: Schedule, disturbance: Disturbance, contr
     for device in named:
         if not 0 <= device < devices:
             raise UsageError(f"device {device} cannot be slow: the module runs on devices 0 to {devices - 1}")
-    calm = _Devices(program, schedule, Disturbance(), control.part(0.0, 0.3))
-    disturbed = _Devices(program, schedule, disturbance, control.part(0.3, 1.0))
-    entry = program.module.proto.entry_computation_id
+    runs = simulate_computations(program, schedule, control=control.part(0.0, 0.2))
+    entry = runs[program.module.proto.entry_computation_id]
+    calm = _Devices(program, Disturbance(), control.part(0.2, 0.4))
+    disturbed = _Devices(program, disturbance, control.part(0.4, 1.0))
     undisturbed = calm.execute(entry, np.zeros(devices, dtype=np.int64))
     finish = disturbed.execute(entry, np.zeros(devices, dtype=np.int64))
     for column in (finish, disturbed.exposed):
@@ -83,14 +86,14 @@ def spread(program: Program, schedule: Schedule, disturbance: Disturbance, contr
     return Spread(finish, disturbed.exposed, int(undisturbed.max()), work)
 
 
-_Arrival = Callable[[Ints], Ints]
-"""From the time at which each device comes to a transfer to the time at which it has it."""
+_Arrival = Callable[[Ints, int], Ints]
+"""From the time at which each device comes to a transfer, and how long that takes undisturbed, to the time at which it
+has it."""
 
 
 @dataclass(eq=False)
 class _Devices:
     program: Program
-    schedule: Schedule
     disturbance: Disturbance
     control: Control
     exposed: Ints = field(init=False)
@@ -104,29 +107,28 @@ class _Devices:
         self._factor = np.ones(self._count)
         for device, factor in self.disturbance.slow_devices:
             self._factor[device] = factor
-        self._works: dict[int, Work] = {}
         self._arrivals: dict[int, _Arrival] = {}
 
-    def execute(self, computation: int, now: Ints) -> Ints:
+    def execute(self, run: ComputationRun, now: Ints) -> Ints:
         """Run one computation that each device reaches at its own time; when each leaves it."""
-        if computation not in self._works:
-            self._works[computation] = work_of(self.program, computation)
-        work = self._works[computation]
-        calling = set(callers(work.graph))
+        work = run.plan.work
         arrived: dict[int, Ints] = {}
-        for node in self.schedule.orders[computation].nodes.tolist():
+        for node in run.plan.order.nodes.tolist():
             if work.waits[node] in arrived:
                 now = self._wait(now, arrived.pop(work.waits[node]))
+            elif run.start[node] > run.reached[node]:
+                now = self._wait(now, now + int(run.start[node] - run.reached[node]))
+            sends = work.transfer[node] > 0
             if work.compute[node]:
-                now = now + self._computing(work.compute[node])
-            if work.transfer[node]:
-                arrival = self._arrival(int(work.graph.ids[node]), work.transfer[node])(now)
+                now = now + self._computing(int((run.depart if sends else run.end)[node] - run.start[node]))
+            if sends:
+                arrival = self._arrival(int(work.graph.ids[node]))(now, _duration(run, node))
                 if node in work.blocking:
                     now = self._wait(now, arrival)
                 else:
                     arrived[node] = arrival
-            if node in calling:
-                now = self._call(work, node, now)
+            if node in run.calls:
+                now = self._call(run.plan.calls[node], run.calls[node], now)
         return now
 
     def _wait(self, now: Ints, arrival: Ints) -> Ints:
@@ -142,32 +144,41 @@ class _Devices:
         self.busy += taken
         return taken
 
-    def _call(self, work: Work, node: int, now: Ints) -> Ints:
-        graph = work.graph
-        called = [int(c) for c in graph.called.of(node)]
-        if graph.opcodes[node] == "while":
-            body, condition = called
-            copies = copy_time(self.program, body, self.schedule.orders[body])
-            now = self._iterate(body, condition, copies, self.program.trips[int(graph.ids[node])], now)
-            return self.execute(condition, now)
-        ends = [self.execute(callee, now) for callee in called]
-        if graph.opcodes[node] == "conditional":
-            weights = branch_weights(self.program, graph, node)
-            mean: Ints = np.average(ends, axis=0, weights=weights).astype(np.int64)
-            return mean
-        return ends[-1]
+    def _call(self, plan: CallPlan, call: Call, now: Ints) -> Ints:
+        if len(plan.branches) > 1:
+            return self._either(plan, now)
+        for stretch in call.stretches:
+            now = self._repeat(stretch, now)
+        return now
 
-    def _iterate(self, body: int, condition: int, copies: int, trips: int, now: Ints) -> Ints:
+    def _either(self, plan: CallPlan, now: Ints) -> Ints:
+        """The mean over a conditional's branches, rounded up as the simulator does."""
+        before = np.stack([now, self.exposed, self.busy])
+        passed, weight = np.zeros_like(before), 0
+        for branch_weight, runs in plan.branches:
+            after = now
+            for run in runs:
+                after = self.execute(run, after)
+            passed += branch_weight * (np.stack([after, self.exposed, self.busy]) - before)
+            weight += branch_weight
+            self.exposed, self.busy = before[1].copy(), before[2].copy()
+        mean: Ints = before - (-passed // weight)
+        now, self.exposed, self.busy = mean
+        return now
+
+    def _repeat(self, stretch: Stretch, now: Ints) -> Ints:
         times: list[Ints] = []
-        for iteration in range(min(trips, _ALIKE)):
-            self.control.step(iteration / min(trips, _ALIKE), "simulating every device")
-            exposed, busy = self.exposed.copy(), self.busy.copy()
-            after = self.execute(body, self.execute(condition, now))
-            if copies:
-                after = after + self._computing(copies)
+        simulated = min(stretch.count, _ALIKE)
+        for iteration in range(simulated):
+            self.control.step(iteration / simulated, "simulating every device")
+            exposed, busy, after = self.exposed.copy(), self.busy.copy(), now
+            for run in stretch.runs:
+                after = self.execute(run, after)
+            if stretch.copies:
+                after = after + self._computing(stretch.copies)
             times.append(np.stack([after - now, self.exposed - exposed, self.busy - busy]))
             now = after
-        left = trips - len(times)
+        left = stretch.count - simulated
         if left > 0:
             usual = np.mean(times[_ALIKE // 2 :], axis=0)
             # Devices that exchange anything keep pace with each other in the long run.
@@ -178,10 +189,9 @@ class _Devices:
             self.busy += more[2]
         return now
 
-    def _arrival(self, instruction: int, time: int) -> _Arrival:
+    def _arrival(self, instruction: int) -> _Arrival:
         if instruction not in self._arrivals:
-            proto = self.program.module.instructions[instruction]
-            self._arrivals[instruction] = self._plan(self._wrapped(proto), time)
+            self._arrivals[instruction] = self._plan(self._wrapped(self.program.module.instructions[instruction]))
         return self._arrivals[instruction]
 
     def _wrapped(self, proto: HloInstructionProto) -> HloInstructionProto:
@@ -190,15 +200,15 @@ class _Devices:
         module = self.program.module
         return module.instructions[module.computations[proto.called_computation_ids[0]].root_id]
 
-    def _plan(self, proto: HloInstructionProto, time: int) -> _Arrival:
+    def _plan(self, proto: HloInstructionProto) -> _Arrival:
         header = self.program.module.header
         if proto.opcode.startswith("collective-permute"):
             pairs = np.array(pairs_of(proto, header), dtype=np.int64).reshape(-1, 2)
-            return _permute(pairs, np.rint(time * self._paths(pairs)).astype(np.int64))
+            return _permute(pairs, self._paths(pairs))
         if proto.opcode.startswith(("all-", "reduce-scatter", "ragged-all", "collective-broadcast")):
             groups = [np.array(group, dtype=np.int64) for group in device_groups(proto, header)]
-            return _together(groups, [round(time * self._slowest(group)) for group in groups])
-        return lambda now: now + time
+            return _together(groups, [self._slowest(group) for group in groups])
+        return lambda now, time: now + time
 
     def _paths(self, pairs: Ints) -> npt.NDArray[np.float64]:
         factors = np.ones(len(pairs))
@@ -212,10 +222,16 @@ class _Devices:
         return max((f for a, b, f in self.disturbance.slow_paths if a in members and b in members), default=1.0)
 
 
-def _permute(pairs: Ints, times: Ints) -> _Arrival:
-    def arrive(now: Ints) -> Ints:
+def _duration(run: ComputationRun, node: int) -> int:
+    """Picoseconds of a transfer undisturbed; alone, where it outlives its computation."""
+    over = int(run.arrive[node])
+    return over - int(run.depart[node]) if over >= 0 else run.plan.work.transfer[node]
+
+
+def _permute(pairs: Ints, factors: npt.NDArray[np.float64]) -> _Arrival:
+    def arrive(now: Ints, time: int) -> Ints:
         arrived = now.copy()
-        done = now[pairs[:, 0]] + times
+        done = now[pairs[:, 0]] + np.rint(time * factors).astype(np.int64)
         np.maximum.at(arrived, pairs[:, 0], done)
         np.maximum.at(arrived, pairs[:, 1], done)
         return arrived
@@ -223,11 +239,11 @@ def _permute(pairs: Ints, times: Ints) -> _Arrival:
     return arrive
 
 
-def _together(groups: Sequence[Ints], times: Sequence[int]) -> _Arrival:
-    def arrive(now: Ints) -> Ints:
+def _together(groups: Sequence[Ints], factors: Sequence[float]) -> _Arrival:
+    def arrive(now: Ints, time: int) -> Ints:
         arrived = now.copy()
-        for group, time in zip(groups, times, strict=True):
-            arrived[group] = now[group].max(initial=0) + time
+        for group, factor in zip(groups, factors, strict=True):
+            arrived[group] = now[group].max(initial=0) + round(time * factor)
         return arrived
 
     return arrive

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -16,6 +19,7 @@ from engine.schedule.problem import Order, Schedule
 from engine.simulate.simulator import SimulationOptions, simulate
 from engine.simulate.stragglers import Disturbance, Spread, spread
 
+DATA = Path(__file__).parents[2] / "data/tpu-compiler"
 TEXT = """HloModule ring, num_partitions=4, entry_computation_layout={(bf16[1024,1024])->bf16[1024,1024]}
 
 condition {
@@ -52,8 +56,7 @@ ENTRY main {
 def prepared(trips: int) -> tuple[Program, Schedule]:
     module = read_here(TEXT.replace("TRIPS", str(trips)).encode())
     program = prepare(module, machine_for(module, load_chip("tpu-v4")))
-    orders = {k: Order(np.arange(len(graph))) for k, graph in program.graphs.items()}
-    return program, Schedule("as-loaded", Budget(), orders)
+    return program, as_loaded(program)
 
 
 def spread_of(disturbance: Disturbance, trips: int = 8) -> Spread:
@@ -63,11 +66,61 @@ def spread_of(disturbance: Disturbance, trips: int = 8) -> Spread:
 @pytest.mark.parametrize("trips", [1, 8, 1000])
 def test_undisturbed_all_devices_do_what_one_is_simulated_to_do(trips: int) -> None:
     program, schedule = prepared(trips)
-    one = simulate(program, schedule, SimulationOptions(sharing=False)).metrics
+    one = simulate(program, schedule).metrics
     all_of_them = spread(program, schedule, Disturbance())
     assert all_of_them.finish.tolist() == pytest.approx([one.makespan] * 4, rel=1e-9)
     assert all_of_them.exposed.tolist() == pytest.approx([one.exposed] * 4, rel=1e-9)
     assert (all_of_them.slowdown, all_of_them.worst) == (1.0, 1.0)
+
+
+SHARED = """HloModule shared, num_partitions=4, entry_computation_layout={(bf16[1024,1024])->bf16[1024,1024]}
+
+ENTRY main {
+  x = bf16[1024,1024] parameter(0)
+  one = (bf16[1024,1024], bf16[1024,1024]) collective-permute-start(x), channel_id=1,
+    source_target_pairs={{0,3},{1,0},{2,1},{3,2}}
+  other = (bf16[1024,1024], bf16[1024,1024]) collective-permute-start(x), channel_id=2,
+    source_target_pairs={{0,3},{1,0},{2,1},{3,2}}
+  dot = bf16[1024,1024] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  first = bf16[1024,1024] collective-permute-done(one)
+  second = bf16[1024,1024] collective-permute-done(other)
+  sum = bf16[1024,1024] add(first, second)
+  ROOT all = bf16[1024,1024] add(sum, dot)
+}
+"""
+
+
+def as_loaded(program: Program) -> Schedule:
+    return Schedule("as-loaded", Budget(), {k: Order(np.arange(len(graph))) for k, graph in program.graphs.items()})
+
+
+def test_undisturbed_transfers_share_links_as_in_the_simulator() -> None:
+    module = read_here(SHARED.encode())
+    program = prepare(module, machine_for(module, load_chip("tpu-v4")))
+    entry = module.proto.entry_computation_id
+    names = list(program.graphs[entry].names)
+    order = [names.index(name) for name in ("x", "one", "other", "dot", "first", "second", "sum", "all")]
+    schedule = Schedule("both in flight", Budget(), {entry: Order(np.array(order))})
+    shared, alone = (
+        simulate(program, schedule, SimulationOptions(sharing=sharing)).metrics.makespan for sharing in (True, False)
+    )
+    assert shared > 1.5 * alone
+    assert spread(program, schedule, Disturbance()).finish.tolist() == [shared] * 4
+
+
+@pytest.mark.parametrize(
+    "name", ["a_v4-2x2x2_1d_1x8_d4096_L2_scan_default", "we_v4-4x4x4_2d_8x8_d8192_L2_scan_offasync"]
+)
+def test_undisturbed_compiled_steps_take_what_the_simulator_says(name: str) -> None:
+    """Loops that carry transfers, gathers and copies included."""
+    module = read_here(gzip.decompress((DATA / f"{name}.hlo.gz").read_bytes()))
+    program = prepare(module, machine_for(module, load_chip("tpu-v4")))
+    schedule = as_loaded(program)
+    one = simulate(program, schedule).metrics
+    all_of_them = spread(program, schedule, Disturbance())
+    assert set(all_of_them.finish.tolist()) == {one.makespan}
+    assert set(all_of_them.exposed.tolist()) == {one.exposed}
+    assert spread(program, schedule, Disturbance(jitter=0.05)).slowdown > 1.0
 
 
 def test_a_slow_device_makes_the_ring_wait() -> None:
