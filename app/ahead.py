@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
 
 from engine import worker
-from engine.errors import LapstrakeError
+from engine.errors import LapstrakeError, WorkerError
 from engine.hlo.reading import read_bytes
 from engine.session import files
 from engine.session.kinds import FileKind, kind_of
@@ -34,7 +35,8 @@ class Ahead:
         if self._prepared:
             return
         self._prepared = True
-        worker.prepare("app.work:warm")
+        with suppress(WorkerError):  # whoever needs a worker tries again, and says so
+            worker.prepare("app.work:warm")
         if len(paths) == 1 and Path(paths[0]).is_file():
             begun: Future[tuple[bytes, worker.Call] | None] = Future()
             self._begun[paths[0]] = begun

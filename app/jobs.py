@@ -79,8 +79,6 @@ class _Job:
             self.value = call.result()
         except LapstrakeError as error:
             self.trouble = error
-        except OSError as error:
-            self.trouble = WorkerError(f"no worker process could be started: {error.strerror or error}")
         except Exception as error:  # a job whose thread died would run for ever
             self.trouble = WorkerError(f"{self.target} failed: {type(error).__name__}: {error}")
 

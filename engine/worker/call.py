@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count, takewhile
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,7 +53,10 @@ class Process:
     """A spawned process that serves one call at a time."""
 
     def __init__(self, environment: Mapping[str, str], first: str = "") -> None:
-        """`first` is a ``module:function`` that it runs before anything else."""
+        """`first` is a ``module:function`` that it runs before anything else.
+
+        Raises OSError where the system allows no further process or file.
+        """
         self.environment = dict(environment)
         self.near: tuple[str, ...] = ()
         """What the calls that it served last were near, newest last; see `Pool.start`."""
@@ -61,12 +64,16 @@ class Process:
         os.close(handle)
         self._said = Path(name)
         context = get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=serve, args=(theirs, self.environment, name, first), name="lapstrake worker", daemon=False
-        )
-        self._process.start()
-        theirs.close()
+        with ExitStack() as undo:
+            undo.callback(self._said.unlink)
+            self.connection, theirs = context.Pipe()
+            undo.callback(self.connection.close)
+            self._process = context.Process(
+                target=serve, args=(theirs, self.environment, name, first), name="lapstrake worker", daemon=False
+            )
+            with theirs:
+                self._process.start()
+            undo.pop_all()
 
     @property
     def pid(self) -> int | None:

@@ -40,7 +40,7 @@ class Pool:
 
         Arguments and result are pickled. `deadline`: seconds until the worker is killed. `near` spells out what the
         call works on, the most important first: the idle worker that served a call whose words begin alike for longest
-        is preferred, since it may have kept what both share.
+        is preferred, since it may have kept what both share. Raises WorkerError where no worker can be started.
         """
         wanted = dict(environment or {})
         while True:
@@ -54,7 +54,8 @@ class Pool:
     def prepare(self, target: str) -> None:
         """Start a worker that runs ``module:function`` before it serves its first call: an import, or a rehearsal.
 
-        Returns at once; a call that comes meanwhile waits for it rather than for another worker to start.
+        Returns at once; a call that comes meanwhile waits for it rather than for another worker to start. Raises
+        WorkerError where it cannot be started.
         """
         process = self._spawn({}, target)
         with self._lock:
@@ -116,7 +117,13 @@ class Pool:
         return None
 
     def _spawn(self, environment: Mapping[str, str], first: str = "") -> Process:
-        process = Process(environment, first)
+        try:
+            process = Process(environment, first)
+        except OSError as error:
+            raise WorkerError(
+                f"no worker process could be started: {error.strerror or error}. Close other programs, or allow more "
+                "processes and open files (ulimit -u, ulimit -n), and try again."
+            ) from None
         with self._lock:
             if not self._ended:
                 self._all = {p for p in self._all if p.is_alive()} | {process}

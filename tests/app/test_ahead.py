@@ -54,13 +54,3 @@ def test_what_is_no_module_is_left_to_the_window(ahead: Ahead, tmp_path: Path, n
     path = name if name == "-" else str(tmp_path / name)
     ahead.begin([path])
     assert ahead.take(path, b"") is None
-
-
-def test_a_job_whose_thread_fails_ends(jobs: Jobs, qtbot: QtBot) -> None:
-    def broken() -> worker.Call:
-        raise RuntimeError("can't start new thread")
-
-    said: list[str] = []
-    jobs.start("reading", "app.work:load", done=said.append, failed=lambda error: said.append(str(error)), begun=broken)
-    qtbot.waitUntil(lambda: bool(said), timeout=60_000)
-    assert said == ["app.work:load failed: RuntimeError: can't start new thread"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QMimeData, QPointF, Qt, QUrl
@@ -15,10 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.actions.action import Scope
 from app.actions.table import ACTIONS, MENUS
 from app.explorer import Explorer
-from app.jobs import Jobs
 from app.recovery import Recovery
-from engine.control import Cancelled
-from engine.errors import LapstrakeError
 from engine.session import edits, files
 from engine.session.commands import report_command
 from engine.session.plan import MachineSpec, Plan
@@ -195,31 +191,6 @@ def test_every_action_has_a_place_and_keys_of_its_own() -> None:
             assert not plain or action.scope != Scope.WINDOW, f"{key} would act while someone types"
 
 
-class TestJobs:
-    def test_errors_and_cancelling_end_in_failed(self, qtbot: QtBot) -> None:
-        jobs = Jobs()
-        errors: list[LapstrakeError] = []
-        jobs.start("bad", "engine.nowhere:nothing", done=lambda _: None, failed=errors.append)
-        qtbot.waitUntil(lambda: bool(errors), timeout=LONG)
-        assert "nowhere" in str(errors[0])
-        number = jobs.start("slow", "tests.app.slow:sleep", 60.0, done=lambda _: None, failed=errors.append)
-        assert jobs.is_running(number)
-        jobs.cancel(number)
-        qtbot.waitUntil(lambda: len(errors) == 2, timeout=LONG)
-        assert isinstance(errors[1], Cancelled)
-        assert [state.state for state in jobs.states()] == ["cancelled", "failed"]
-        jobs.close()
-
-    def test_only_so_many_run_at_once_and_results_arrive(self, qtbot: QtBot) -> None:
-        jobs = Jobs()
-        found: list[float] = []
-        for n in range(4):
-            jobs.start(f"job {n}", "tests.app.slow:sleep", 0.01, done=found.append)
-        assert sum(state.message == "waiting for its turn" for state in jobs.states()) == 2
-        qtbot.waitUntil(lambda: len(found) == 4, timeout=LONG)
-        jobs.close()
-
-
 class TestRecovery:
     @staticmethod
     def recovery(folder: Path) -> Recovery:
@@ -273,23 +244,6 @@ def test_the_module_as_loaded_is_shown_before_others_are_begun(qtbot: QtBot, exp
     base = explorer.store.state.base
     assert next(keys for keys in shown if keys) == [base]
     assert {title for title in planned if title.startswith("planning")} <= {f"planning {base}"}
-
-
-def _note(ended: list[str], name: str, result: object) -> None:
-    ended.append(name)
-
-
-def test_jobs_that_share_their_passes_follow_each_other(qtbot: QtBot) -> None:
-    jobs = Jobs()
-    ended: list[str] = []
-    near = {"one": "passes", "two": "passes", "three": "others"}
-    for name, shared in near.items():
-        jobs.start(name, "tests.app.slow:sleep", 0.3, done=partial(_note, ended, name), near=shared)
-    waiting = {job.title for job in jobs.states() if job.message == "waiting for its turn"}
-    assert waiting == {"two"}
-    qtbot.waitUntil(lambda: len(ended) == 3, timeout=LONG)
-    assert ended.index("two") > ended.index("one")
-    jobs.close()
 
 
 def test_a_mesh_that_does_not_fit_stays_refused_until_it_is_another(qtbot: QtBot, explorer: Explorer) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -276,3 +280,16 @@ def test_no_worker_is_started_while_the_program_ends() -> None:
     pool.end()
     with pytest.raises(WorkerError, match="while the program ends"):
         pool.start(f"{JOBS}:add", 2, b=3)
+
+
+def test_a_worker_that_cannot_be_started_is_a_sentence_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(process: SpawnProcess) -> NoReturn:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(SpawnProcess, "start", refuse)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(WorkerError, match=r"Cannot allocate memory\. Close other programs"):
+        Pool().start(f"{JOBS}:add", 2, b=3)
+    assert [*tmp_path.iterdir()] == []
