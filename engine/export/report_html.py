@@ -65,12 +65,14 @@ def _slowest_last(trial: Trial) -> tuple[bool, int]:
 
 
 def _variant(variant: Variant, base: Variant) -> dict[str, Any]:
+    compared = variant is not base and variant.compares_with(base)
     return {
         "name": variant.name,
         "plan": variant.plan,
         "budget": variant.schedule.budget,
         "metrics": variant.metrics,
-        "change": "" if variant is base else gain_text(base.metrics.makespan, variant.metrics.makespan),
+        "change": gain_text(base.metrics.makespan, variant.metrics.makespan) if compared else "",
+        "measured": variant.is_measured,
         "source": _SOURCES.get(variant.source, "model"),
         "memory_warning": variant.memory_warning,
     }

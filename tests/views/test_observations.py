@@ -123,6 +123,7 @@ def test_no_gain_is_shown_between_a_prediction_and_a_measurement(qtbot: QtBot, m
     inspector = Inspector(host)
     qtbot.addWidget(inspector)
     assert "lower bound" not in inspector.above.text()
+    assert "FLOPS utilization" not in inspector.above.text()
     bar = StatusBar(host)
     qtbot.addWidget(bar)
     assert bar.source.text() == "times: measured (8 CPU devices)"

@@ -305,7 +305,7 @@ def _peak(variant: Variant) -> str:
     return f"<b>{OVER} {text}</b>" if variant.over_memory else text
 
 
-_SIMULATED = frozenset({"lower bound", "peak memory", "most in flight"})
+_SIMULATED = frozenset({"lower bound", "peak memory", "most in flight", "FLOPS utilization"})
 """What profiles do not tell."""
 
 

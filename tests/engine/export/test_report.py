@@ -11,11 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from engine.cost.costs import Origin
 from engine.errors import UsageError
 from engine.export.report_html import report_html
 from engine.export.svg import COLOURS, Strip, timelines_svg
 from engine.export.writing import check_writable, write_atomically
 from engine.hlo.reading import read_here
+from engine.quantities import time_text
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan, plain_plan
 from engine.timeline.timeline import Category
@@ -53,6 +55,19 @@ def test_a_plan_that_does_not_fit_into_the_chip_says_so() -> None:
     large = replace(fits, program=replace(fits.program, machine=replace(fits.program.machine, chip=chip)))
     assert "▲" not in report_html(evaluator.module, evaluator.machine, [fits])
     assert large.memory_warning in report_html(evaluator.module, evaluator.machine, [fits, large])
+
+
+def test_what_a_profile_does_not_tell_is_left_empty() -> None:
+    evaluator = evaluated()
+    base = evaluator.evaluate(plain_plan(evaluator.module))
+    metrics = replace(base.metrics, makespan=base.metrics.makespan * 2, peak_memory=0, max_in_flight=0, lower_bound=0)
+    timeline = replace(base.timeline, source=Origin.MEASURED)
+    measured = replace(base, name="run", timeline=timeline, metrics=metrics)
+    html = report_html(evaluator.module, evaluator.machine, [base, measured])
+    row = next(row for row in html.split("<tr>") if "<td>run" in row)
+    cells = re.findall(r"<td.*?>(.*?)</td>", row)
+    assert cells[1] == time_text(metrics.makespan)
+    assert (cells[2], *cells[6:]) == ("", "", "", "", "measured")
 
 
 def test_picture_is_well_formed_and_keeps_every_exposed_gap() -> None:
