@@ -78,6 +78,7 @@ def _variant(variant: Variant) -> dict[str, Any]:
         "exposed_comm_us": microseconds(metrics.exposed),
         "overlap_fraction": metrics.overlap_fraction,
         "peak_memory_bytes": None if measured else metrics.peak_memory,
+        "over_hbm_bytes": None if measured else variant.over_memory,
         "max_in_flight": None if measured else metrics.max_in_flight,
         "flops_utilization": None if measured else metrics.flops_utilization,
         "lower_bound_us": None if measured else microseconds(metrics.lower_bound),

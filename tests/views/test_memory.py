@@ -8,7 +8,9 @@ import pytest
 from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
+from app.cli.schema import report
 from app.cli.tables import show_variants
+from engine.cost.costs import Origin
 from engine.session.variant import Variant
 from tests.views.fake_host import host_of
 from tests.views.synthetic import variant
@@ -48,6 +50,14 @@ def test_the_report_on_a_terminal_says_it(capsys: pytest.CaptureFixture[str]) ->
     said = " ".join(capsys.readouterr().out.split())
     assert f"▲ too large: {large.memory_warning}" in said
     assert "▲ fits" not in said
+
+
+def test_the_report_for_programs_has_it_in_bytes() -> None:
+    fits, large = pair()
+    run = replace(large, timeline=replace(large.timeline, source=Origin.MEASURED))
+    content = report(large.program.module, large.program.machine, [fits, large, run])
+    assert content["schema"] == 1
+    assert [row["over_hbm_bytes"] for row in content["variants"]] == [0, 1, None]
 
 
 @pytest.mark.parametrize(("part", "lines"), [(0.5, ["HBM"]), (2.0, ["HBM"]), (100.0, [])])
