@@ -46,9 +46,6 @@ class Settings:
         paths = [path, *(p for p in self.recent if p != path)]
         self._file.setValue("recent", paths[:_MOST_RECENT])
 
-    def forget_recent(self) -> None:
-        self._file.setValue("recent", [])
-
     @property
     def geometry(self) -> QByteArray | None:
         return self._bytes("geometry")
