@@ -279,7 +279,11 @@ def _machine(parser: argparse.ArgumentParser, limit: str = _LIMIT) -> None:
     group.add_argument(
         "--chip", default="tpu-v4", help="a shipped chip (lapstrake chips) or a TOML file; default tpu-v4"
     )
-    group.add_argument("--topology", metavar="4x4x4")
+    group.add_argument(
+        "--topology",
+        metavar="4x4x4",
+        help="on TPUs 2@4x4x4 for two slices on a data-centre network; on GPUs NODESxGPUS",
+    )
     group.add_argument("--mesh", metavar="x=8,y=8")
     group.add_argument(
         "--costs", action="append", default=[], metavar="FILE",

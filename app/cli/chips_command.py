@@ -43,5 +43,8 @@ def run(arguments: Namespace) -> int:
 
 def _network(network: TorusLinks | DomainLinks) -> str:
     if isinstance(network, TorusLinks):
-        return f"{network.dimensions}-D torus, up to {'×'.join(map(str, network.largest))}"
+        torus = f"{network.dimensions}-D torus, up to {'×'.join(map(str, network.largest))}"
+        if network.slices is None:
+            return torus
+        return f"{torus}; slices joined at {network.slices.host.usable / 1e9:.0f} GB/s a host"
     return f"switched domains of {network.domain}"

@@ -38,6 +38,18 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class SliceLinks:
+    """A host's port to the data-centre network, which joins slices."""
+
+    chips: tuple[int, ...]
+    """Block of neighbouring chips that share a host, along each axis of the torus."""
+    host: Rate
+    """One host's port, one direction."""
+    latency: int
+    """Picoseconds of a step between slices."""
+
+
+@dataclass(frozen=True, slots=True)
 class TorusLinks:
     """A chip's links to its neighbours in a torus or mesh."""
 
@@ -51,6 +63,8 @@ class TorusLinks:
     wrap: Wrap
     launch: int = 0
     """Picoseconds that a transfer takes before its first byte moves."""
+    slices: SliceLinks | None = None
+    """How slices are joined; None where nothing is known of that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from engine.chips.chip import Chip, DomainLinks, TorusLinks, Wrap
 from engine.chips.links import read_links
 from engine.chips.machine import Machine
 from engine.chips.mesh import DeviceOrder, Mesh, infer_mesh, parse_mesh, place
+from engine.chips.slices import Slices
 from engine.chips.topology import Domains, Topology, Torus
 from engine.errors import UnsupportedError, UsageError
 from engine.ir.graph import Ints
@@ -24,9 +25,10 @@ _GROUPED = tuple(sorted(COLLECTIVES - {"collective-permute"}))
 def machine_for(module: Module, chip: Chip, topology: str | None = None, mesh: str | None = None) -> Machine:
     """The machine that runs `module`, one device of it on each of its chips.
 
-    `topology` is ``4x4x4`` (``4tx4mx8t`` forces torus or mesh per axis), on GPUs ``NODESxGPUS``, or the path of a
-    TOML file that lists links; `mesh` is ``x=8,y=8`` with axes slowest first, and may end in ``;order=ring`` or
-    ``;order=natural`` (`engine.chips.mesh.DeviceOrder`). Raises UsageError where they do not fit the module.
+    `topology` is ``4x4x4`` (``4tx4mx8t`` forces torus or mesh per axis; ``2@4x4x4`` is two such slices on a data-centre
+    network), on GPUs ``NODESxGPUS``, or the path of a TOML file that lists links; `mesh` is ``x=8,y=8`` with axes
+    slowest first, and may end in ``;order=ring`` or ``;order=natural`` (`engine.chips.mesh.DeviceOrder`). Raises
+    UsageError where they do not fit the module.
     """
     devices = module.header.devices
     notes: list[str] = []
@@ -71,6 +73,8 @@ def _topology(chip: Chip, devices: int, text: str | None, notes: list[str]) -> T
     if text is not None and text.endswith(".toml"):
         return read_links(text, devices)
     if isinstance(chip.network, TorusLinks):
+        if text is not None and "@" in text:
+            return _slices(chip, chip.network, devices, text, notes)
         return _torus(chip, chip.network, devices, text, notes)
     return _domains(chip.network, devices, text, notes)
 
@@ -91,6 +95,20 @@ def _torus(chip: Chip, network: TorusLinks, devices: int, text: str | None, note
     if any(size > most for size, most in zip(sorted(shape), sorted(network.largest), strict=False)):
         notes.append(f"{shown} is larger than a {chip.title} pod ({'x'.join(map(str, network.largest))}).")
     return Torus(shape, forced or _wraps(network, shape), network.link, network.hop_latency)
+
+
+def _slices(chip: Chip, network: TorusLinks, devices: int, text: str, notes: list[str]) -> Slices:
+    written, _, shape = text.partition("@")
+    if not written.isdecimal() or int(written) < 2:
+        raise UsageError(f"slices are written 2@4x4x4, two or more of one shape, but '{text}' came")
+    if network.slices is None:
+        raise UsageError(
+            f"nothing is known of the network between slices of {chip.title}; a chip's file says it under [slices]"
+        )
+    count = int(written)
+    if devices % count:
+        raise UsageError(f"topology {text} has {count} slices, but {devices} devices do not divide over them")
+    return Slices(count, _torus(chip, network, devices // count, shape, notes), network.slices)
 
 
 def _domains(network: DomainLinks, devices: int, text: str | None, notes: list[str]) -> Domains:
@@ -152,6 +170,8 @@ def _positions(axes: Mesh, order: DeviceOrder, topology: Topology, devices: int,
     """Chip of each device; devices of one chip have neighbouring numbers."""
     share = -(-devices // topology.size)
     natural = np.arange(devices) // share
+    if isinstance(topology, Slices):
+        return _in_slices(axes, order, topology, devices, notes)
     if not isinstance(topology, Torus) or order == DeviceOrder.NATURAL:
         return natural
     on_chips = _without_chip(axes, share)
@@ -159,6 +179,21 @@ def _positions(axes: Mesh, order: DeviceOrder, topology: Topology, devices: int,
         notes.append(f"The mesh's fastest axis does not divide over the {share} devices of a chip: chips go in order.")
         return natural
     return np.repeat(place(on_chips, topology.shape, topology.wrap, order), share)
+
+
+def _in_slices(axes: Mesh, order: DeviceOrder, topology: Slices, devices: int, notes: list[str]) -> Ints:
+    """Slices along the slowest axes, as JAX's `create_hybrid_device_mesh` lays them; within each as without others."""
+    left, inner = topology.count, []
+    for name, size in axes:
+        across = gcd(left, size)
+        left //= across
+        inner.append((name, size // across))
+        if left > 1 and inner[-1][1] > 1:
+            shown = ",".join(f"{name}={size}" for name, size in axes)
+            raise UsageError(f"mesh {shown} does not divide over {topology.count} slices along its slowest axes")
+    share = devices // topology.count
+    one = _positions(tuple(inner), order, topology.torus, share, notes)
+    return np.concatenate([one + number * topology.torus.size for number in range(topology.count)])
 
 
 def _without_chip(axes: Mesh, share: int) -> Mesh | None:

@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 
 from engine.chips.budget import KIND_NAMES, Budget
-from engine.chips.chip import Chip, DomainLinks, Exclusive, Rate, TorusLinks, Units, Wrap
+from engine.chips.chip import Chip, DomainLinks, Exclusive, Rate, SliceLinks, TorusLinks, Units, Wrap
 from engine.chips.figures import Figures
 from engine.errors import InputError, UsageError
 
@@ -51,6 +51,7 @@ def _chip(name: str, text: str, path: str) -> Chip:
     top = Figures(values, f"{path}: ")
     share = top.whole("devices_per_chip", 1)
     peaks, hbm, flight = top.table("peak_tflops"), top.table("hbm"), top.table("in_flight", needed=False)
+    slices = top.table("slices") if "slices" in values else None
     uncertain, host = top.table("uncertain", needed=False), top.table("host", needed=False)
     chip = Chip(
         name=name,
@@ -60,7 +61,7 @@ def _chip(name: str, text: str, path: str) -> Chip:
         hbm_bytes=int(hbm.positive("gigabytes") * 1e9 / share),
         hbm_bandwidth=hbm.positive("gigabytes_per_second") * 1e9 / share,
         default_budget=_budget(top.table("budget", needed=False)),
-        network=_torus(top.table("torus"), path) if "torus" in values else _domain(top.table("domain")),
+        network=_torus(top.table("torus"), slices, path) if "torus" in values else _domain(top.table("domain")),
         units=_units(top.table("units"), share),
         devices_per_chip=share,
         host_bandwidth=host.positive("gigabytes_per_second", _HOST) * 1e9 / share,
@@ -100,7 +101,7 @@ def _rate(table: Figures, prefix: str = "") -> Rate:
     return Rate(table.positive(f"{prefix}usable_gigabytes_per_second", nominal) * 1e9, nominal * 1e9)
 
 
-def _torus(table: Figures, path: str) -> TorusLinks:
+def _torus(table: Figures, slices: Figures | None, path: str) -> TorusLinks:
     dimensions = table.whole("dimensions")
     found = TorusLinks(
         dimensions=dimensions,
@@ -109,6 +110,17 @@ def _torus(table: Figures, path: str) -> TorusLinks:
         hop_latency=round(table.number("hop_nanoseconds") * 1e3),
         wrap=Wrap(_one_of(table.text("wrap"), tuple(Wrap), f"{path}: torus.wrap")),
         launch=round(table.number("launch_nanoseconds", 0) * 1e3),
+        slices=None if slices is None else _slices(slices, dimensions),
+    )
+    table.finish()
+    return found
+
+
+def _slices(table: Figures, dimensions: int) -> SliceLinks:
+    found = SliceLinks(
+        chips=table.integers("host_chips", dimensions),
+        host=_rate(table),
+        latency=round(table.number("step_nanoseconds") * 1e3),
     )
     table.finish()
     return found

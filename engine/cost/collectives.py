@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil, prod
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from engine.chips.chip import DomainLinks
 from engine.chips.machine import Machine
+from engine.chips.slices import Slices
 from engine.chips.topology import Domains, Floats, Torus, classes_of
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto
@@ -167,6 +169,12 @@ def _moved(machine: Machine, opcode: str, groups: Lists, size: int) -> _Moved:
         return _twice(_moved(machine, "reduce-scatter", groups, size), machine)
     if isinstance(machine.topology, Domains):
         return _switched(machine, opcode, groups, size)
+    if isinstance(machine.topology, Slices):
+        return _over_slices(machine, machine.topology, opcode, groups, size)
+    return _wired(machine, opcode, groups, size)
+
+
+def _wired(machine: Machine, opcode: str, groups: Lists, size: int) -> _Moved:
     options = [_all_pairs(machine, groups, size) if "all-to-all" in opcode else _both_ways(machine, groups, size)]
     box = _box(machine, groups)
     if box is not None:
@@ -203,6 +211,46 @@ def _all_pairs(machine: Machine, groups: Lists, size: int) -> _Moved:
     # The others load links like the first group's, of which only the class is known.
     alike = machine.topology.alike
     return found._replace(carried=alike.heaviest(found.carried)[alike.of])
+
+
+def _over_slices(machine: Machine, topology: Slices, opcode: str, groups: Lists, size: int) -> _Moved:
+    """Within slices over their links; between slices members of one place exchange their parts over the hosts' ports.
+
+    An array is gathered from the other slices part by part, then within the slice, and scattered the other way round.
+    Groups that are not alike in all of their slices, and exchanges of all with all, are routed as they are.
+    """
+    slice_of = machine.position // topology.torus.size
+    split = [
+        [tuple(d for d in group if slice_of[d] == s) for s in dict.fromkeys(slice_of[list(group)])] for group in groups
+    ]
+    parts = len(split[0])
+    if parts == 1:
+        return _in_slices(machine, topology, opcode, groups, size)
+    alike = len({len(part) for group in split for part in group}) == 1 and len({len(group) for group in split}) == 1
+    if "all-to-all" in opcode or not alike:
+        return _wired(machine, opcode, groups, size)
+    members = len(split[0][0])
+    across = tuple(tuple(part[place] for part in group) for group in split for place in range(members))
+    sources, targets = _ring_pairs(across)
+    outer = _routed(machine, sources, targets, size / (members * parts), parts - 1)
+    inner = _in_slices(machine, topology, opcode, tuple(part for group in split for part in group), size)
+    return _Moved(outer.time + inner.time, outer.carried + inner.carried)
+
+
+def _in_slices(machine: Machine, topology: Slices, opcode: str, groups: Lists, size: int) -> _Moved:
+    """Groups that each lie in one slice; slices do not disturb each other."""
+    chips = topology.torus.size
+    of_group = machine.position[[group[0] for group in groups]] // chips
+    inside = replace(machine, topology=topology.torus, position=machine.position % chips)
+    carried = np.zeros(len(topology.alike.of))
+    each = len(topology.torus.alike.of)
+    time = 0.0
+    for number in np.unique(of_group).tolist():
+        here = tuple(group for group, at in zip(groups, of_group, strict=True) if at == number)
+        found = _moved(inside, opcode, here, size)
+        carried[number * each : (number + 1) * each] = found.carried
+        time = max(time, found.time)
+    return _Moved(time, carried)
 
 
 class _Box(NamedTuple):
