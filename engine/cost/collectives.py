@@ -195,7 +195,7 @@ def _twice(moved: _Moved, machine: Machine) -> _Moved:
 
 def _both_ways(machine: Machine, groups: Lists, size: int) -> _Moved:
     members = len(groups[0])
-    return _around(machine, groups, size // members, ceil((members - 1) / 2), both=True, launches=1)
+    return _around(machine, groups, ceil(size / members), ceil((members - 1) / 2), both=True, launches=1)
 
 
 def _all_pairs(machine: Machine, groups: Lists, size: int) -> _Moved:

@@ -54,6 +54,15 @@ def test_a_permute_to_oneself_or_to_nobody_is_free() -> None:
     assert permute_time(machine(8), (), MB) == NOTHING
 
 
+@pytest.mark.parametrize("chip", ["tpu-v4", "h100"])
+@pytest.mark.parametrize("opcode", WHOLE)
+def test_a_scalar_takes_its_hops(opcode: str, chip: str) -> None:
+    """Losses and norms are smaller than one byte a member; they wait for the links all the same."""
+    of = machine(8, chip=chip)
+    scalar, few = (collective_time(of, opcode, (tuple(range(8)),), size).time for size in (4, 8 * 4))
+    assert 0.99 * few <= scalar <= few
+
+
 @pytest.mark.parametrize("hops", [1, 7])
 @pytest.mark.parametrize("chip", ["tpu-v4", "h100"])
 def test_a_ring_takes_its_steps(hops: int, chip: str) -> None:
