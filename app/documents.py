@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.jobs import Jobs
-from app.reading import read_file, told
+from app.module_reads import ModuleReads
+from app.reading import told
 from app.replacing import Answer, Replacement
+from app.rereading import Rereading
+from app.session_file import SessionFile
 from app.settings import Settings
-from app.unsaved import Unsaved, Written
 from app.watching import FileWatch
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
 from engine.ir.module import Module
 from engine.session import edits, files
-from engine.session.plan import AS_LOADED, MachineSpec, Plan
+from engine.session.arrivals import informed, plans_beside, taken_in, unread, unreadable
+from engine.session.plan import MachineSpec
 from engine.session.session import Entry, Facts, ModuleFile, Session
 from engine.session.store import Store
 
@@ -50,27 +53,30 @@ class Documents(QObject):
         self._settings = settings
         self._watch = FileWatch(self)
         self._watch.changed.connect(self._file_changed)
-        self._reading: dict[str, int] = {}
+        self._reads = ModuleReads(jobs, self._answered)
+        self._again = Rereading(jobs, arrived=self._arrived_again, refused=self._refused_again)
         self._adding: dict[str, ModuleFile] = {}
         self._last_key = 0
         self._changed: set[str] = set()
+        """Keys of modules whose files changed on disk."""
         self._recovered = False
-        self._unsaved = Unsaved(store)
+        self._file = SessionFile(store)
         self._coming: Replacement | None = None
-        self._rereading: dict[str, Replacement] = {}
-        self._as_read: dict[str, Written] = {}
-        """Path → the file as it was when it was last read again: what is told of it later may be known by then."""
         self.may_go: Callable[[], bool] = lambda: True
         """Asks the user about what was changed while its replacement was read."""
-        self._facts: dict[str, Facts] = {}
         self._hashes: Mapping[str, str] = {}
         self._machine = MachineSpec()
-        self.modules: dict[str, Module] = {}
-        """Those that were read, by their keys in the session."""
         self._stop = store.subscribe(self._session_changed)
-        self._written = Written("")
-        self.session_path = ""
+
+    @property
+    def modules(self) -> Mapping[str, Module]:
+        """Those that were read, by their keys in the session."""
+        return self._reads.modules
+
+    @property
+    def session_path(self) -> str:
         """Where the session was saved to or opened from; empty for none."""
+        return self._file.path
 
     def module_of(self, entry: Entry | None) -> Module | None:
         """What an entry's plan is applied to; None while that is not read."""
@@ -79,8 +85,7 @@ class Documents(QObject):
     @property
     def replacing(self) -> bool:
         """Whether something is being read that will take the place of what is open."""
-        coming = (*self._rereading.values(), *((self._coming,) if self._coming is not None else ()))
-        return any(replacement.going_on for replacement in coming)
+        return self._again.going_on or (self._coming is not None and self._coming.going_on)
 
     def open(self, *paths: str, machine: MachineSpec | None = None, recovered: bool = False) -> None:
         """Open modules under the plans that are shown first, or a saved session and the modules it is about.
@@ -125,7 +130,7 @@ class Documents(QObject):
             else:
                 self._last_key += 1
                 self._adding[str(self._last_key)] = ModuleFile(str(self._last_key), path)
-                self._start(self._adding[str(self._last_key)])
+                self._reads.start(self._adding[str(self._last_key)])
 
     def recover(self, path: str) -> None:
         """Open a session as one that was never saved."""
@@ -134,27 +139,20 @@ class Documents(QObject):
     @property
     def unsaved(self) -> bool:
         """Whether there is work that is in no file of the user's."""
-        return self._unsaved.found(arranged=bool(self.session_path))
-
-    def _keep(self) -> None:
-        """What is open is what is in the user's files."""
-        self._unsaved.keep()
-        self.kept.emit()
+        return self._file.is_behind
 
     @property
     def overtaken(self) -> bool:
         """Whether another window or program has written the session's file since it was opened or saved here."""
-        return self._written.is_other
+        return self._file.is_overtaken
 
     def save(self, path: str) -> str:
         """Save the session. Returns what went wrong, empty when nothing did."""
         try:
-            files.save(self._store.state, path)
+            self._file.save(path)
         except OSError as error:
             return f"{path}: {error.strerror or error}"
-        self.session_path = path
-        self._written = Written(path)
-        self._keep()
+        self.kept.emit()
         self._settings.remember(str(Path(path).absolute()))
         return ""
 
@@ -165,20 +163,20 @@ class Documents(QObject):
         active = session.active_module
         wanted = wanted or ([active] if active is not None else [])
         for module in [module for module in wanted if module.key in self.modules]:
-            self._read_again(module)
+            self._again.start(module)
         missing = [module for module in wanted if module.key not in self.modules]
         for module in missing:
             self._forget(module.key)
         if missing:
-            session = fresh(session, [module.key for module in missing])
+            session = unread(session, [module.key for module in missing])
             self._store.reset(replace(session, reading=not self.modules, problem=""))
             self.read.emit()
-            self._start(*missing)
+            self._reads.start(*missing)
 
     def retry(self, entry: Entry | None) -> bool:
         """Read the module of an entry if it could not be read. Returns whether that was so."""
         module = self._store.state.module(entry.module) if entry is not None else None
-        if module is None or module.key in self.modules or module.key in self._reading:
+        if module is None or module.key in self._reads:
             return False
         self.reload()
         return True
@@ -191,17 +189,16 @@ class Documents(QObject):
 
     def _give_up(self) -> None:
         """Read nothing more of what was to take the place of what is open."""
-        for replacement in (self._coming, *self._rereading.values()):
-            if replacement is not None:
-                replacement.give_up()
+        if self._coming is not None:
+            self._coming.give_up()
         self._coming = None
-        self._rereading.clear()
+        self._again.give_up()
 
     def _replace(self, wanted: _Opening) -> None:
         """Take what is `wanted`: at once where nothing is open, else when the first of its modules is read."""
         if not self._is_open:
             self._begin(wanted)
-            self._start(*wanted.session.modules)
+            self._reads.start(*wanted.session.modules)
             self.add(*wanted.beside)
             return
         position = self._store.position
@@ -219,7 +216,7 @@ class Documents(QObject):
         def take() -> None:
             self._coming = None
             self._begin(wanted)
-            self._reading.update(coming.reading)
+            self._reads.take_over(coming.reading)
             answers = [(file, coming.answers[file.key]) for file in coming.modules if file.key in coming.answers]
             # Those that were read first: else it would look as if none had been.
             for file, answer in sorted(answers, key=lambda item: isinstance(item[1], LapstrakeError)):
@@ -235,12 +232,7 @@ class Documents(QObject):
             else:
                 self._refuse(name, none + coming.said(), wanted.paths)
 
-        def late(file: ModuleFile, job: int, answer: Answer) -> None:
-            if self._reading.get(file.key) == job:
-                del self._reading[file.key]
-                self._answered(file, answer)
-
-        coming = Replacement(self._jobs, wanted.session.modules, ready=ready, refused=refused, late=late)
+        coming = Replacement(self._jobs, wanted.session.modules, ready=ready, refused=refused, late=self._reads.answer)
         self._coming = coming
         coming.start()
 
@@ -253,84 +245,45 @@ class Documents(QObject):
         """Take a session whose modules are still to come."""
         session = wanted.session
         self._machine, self._hashes, self._recovered = wanted.machine, wanted.hashes, wanted.recovered
-        self.session_path = "" if wanted.recovered else wanted.path
-        self._written = Written(self.session_path)
+        self._file.begin("" if wanted.recovered else wanted.path)
         self._adding.clear()
-        self._unsaved.forget()
-        for key in {*self.modules, *self._reading}:
+        for key in self._reads.known():
             self._forget(key)
-        self._as_read.clear()
+        self._again.forget()
         self._last_key = max((int(m.key) for m in session.modules if m.key.isdecimal()), default=0)
         self._store.reset(replace(session, reading=True, problem=""))
         self.read.emit()
         self.replaced.emit()
 
-    def _read_again(self, file: ModuleFile) -> None:
-        """Read a module that is there already; it stays what it was where that fails."""
+    def _arrived_again(self, file: ModuleFile, module: Module, facts: Facts) -> None:
+        if self._store.state.module(file.key) is None:
+            return
+        clean = not self.unsaved
+        self._forget(file.key)
+        self._reads.keep(file.key, module, facts)
+        self._store.reset(replace(unread(self._store.state, [file.key]), problem=""))
+        self._take_in()
+        self.read.emit()
+        if clean:
+            self._keep()
+        self.mended.emit(file.path)
 
-        def ready() -> None:
-            del self._rereading[file.key]
-            answer = again.answers[file.key]
-            if self._store.state.module(file.key) is None or isinstance(answer, LapstrakeError):
-                return
-            clean = not self.unsaved
-            self._forget(file.key)
-            self.modules[file.key], self._facts[file.key] = answer
-            self._store.reset(replace(fresh(self._store.state, [file.key]), problem=""))
-            self._take_in()
-            self.read.emit()
-            if clean:
-                self._keep()
-            self.mended.emit(file.path)
-
-        def refused() -> None:
-            del self._rereading[file.key]
-            name = Path(file.path).name
-            if again.cancelled:
-                self.noticed.emit(f"{name} was not read again: cancelled")
-            else:
-                said = f"{name} was not read again, and what is shown is as it was read before. {again.said()}"
-                self.refused.emit(file.path, said, (("Read again", self.reload),))
-
-        if file.key in self._rereading:
-            self._rereading.pop(file.key).give_up()
-        self._as_read[file.path] = Written(file.path)
-        again = self._rereading[file.key] = Replacement(self._jobs, (file,), ready=ready, refused=refused)
-        again.start()
+    def _refused_again(self, file: ModuleFile, again: Replacement) -> None:
+        name = Path(file.path).name
+        if again.cancelled:
+            self.noticed.emit(f"{name} was not read again: cancelled")
+        else:
+            said = f"{name} was not read again, and what is shown is as it was read before. {again.said()}"
+            self.refused.emit(file.path, said, (("Read again", self.reload),))
 
     def _forget(self, key: str) -> None:
-        self.modules.pop(key, None)
-        self._facts.pop(key, None)
+        self._reads.forget(key)
         self._changed.discard(key)
-        self._jobs.cancel(self._reading.pop(key, 0))
 
-    def _start(self, *modules: ModuleFile) -> None:
-        self._reading.update((module.key, 0) for module in modules)
-        for module in modules:
-            self._read(module)
-
-    def _read(self, module: ModuleFile) -> None:
-        job = 0
-
-        def current() -> bool:
-            return self._reading.get(module.key) == job
-
-        def done(read: Module, facts: Facts) -> None:
-            if current():
-                del self._reading[module.key]
-                self._answered(module, (read, facts))
-
-        def failed(error: LapstrakeError) -> None:
-            if current():
-                del self._reading[module.key]
-                self._answered(module, error)
-
-        try:
-            job = read_file(self._jobs, module.path, done, failed)
-        except LapstrakeError as error:
-            failed(error)
-            return
-        self._reading[module.key] = job
+    def _keep(self) -> None:
+        """What is open is what is in the user's files."""
+        self._file.keep()
+        self.kept.emit()
 
     def _answered(self, file: ModuleFile, answer: Answer) -> None:
         if isinstance(answer, LapstrakeError):
@@ -339,8 +292,7 @@ class Documents(QObject):
             self._arrived(file, *answer)
 
     def _arrived(self, file: ModuleFile, module: Module, facts: Facts) -> None:
-        self.modules[file.key] = module
-        self._facts[file.key] = facts
+        self._reads.keep(file.key, module, facts)
         self._remember(file.path if file.key in self._adding else self.session_path or file.path)
         self._take_in()
         self.read.emit()
@@ -354,7 +306,7 @@ class Documents(QObject):
         asked = isinstance(error, Cancelled)
         if self._adding.pop(file.key, None) is not None:
             self._complain(file, f"{name} was not added", error)
-        elif all(m.key not in self.modules and m.key not in self._reading for m in session.modules):
+        elif all(m.key not in self._reads for m in session.modules):
             for key in [*self._adding]:
                 del self._adding[key]
                 self._forget(key)
@@ -362,15 +314,13 @@ class Documents(QObject):
                 self._store.reset(Session())
             else:
                 self._store.settle(reading=False, problem=told(error))
-        elif any(entry.module == file.key for entry in session.entries):
-            said = f"{name} was not read: {'cancelled.' if asked else told(error)}\nFile → Read again tries once more."
-            for entry in session.entries:
-                if entry.module == file.key:
-                    session = edits.failed(session, entry.key, said)
-            self._store.settle(entries=session.entries)
         else:
-            self._store.settle(modules=tuple(m for m in session.modules if m.key != file.key))
-            self._complain(file, f"{name} was not opened", error)
+            held = any(entry.module == file.key for entry in session.entries)
+            said = f"{name} was not read: {'cancelled.' if asked else told(error)}\nFile → Read again tries once more."
+            left = unreadable(session, file.key, said)
+            self._store.settle(modules=left.modules, entries=left.entries)
+            if not held:
+                self._complain(file, f"{name} was not opened", error)
         self._take_in()
 
     def _complain(self, file: ModuleFile, what: str, error: LapstrakeError) -> None:
@@ -383,15 +333,7 @@ class Documents(QObject):
         """Show what has arrived: in the session's order, and beside what it holds already."""
         session = self._store.state
         untouched = session.reading or not self.unsaved
-        for file in session.modules:
-            if file.key in self.modules and file.facts is None:
-                session = edits.informed(session, file.key, self._facts[file.key])
-        for file in session.modules:
-            if any(entry.module == file.key for entry in session.entries):
-                continue
-            if file.key not in self.modules:
-                break
-            session = self._with_entries(session, file.key)
+        session = taken_in(session, self._reads.facts, self._machine)
         if session.reading and session.entries and self.modules:
             self._store.reset(replace(session, reading=False, problem=""))
             if self._recovered:
@@ -402,20 +344,10 @@ class Documents(QObject):
             self._keep()
         if not self._store.state.reading:
             for key in [key for key in self._adding if key in self.modules]:
-                file = replace(self._adding.pop(key), facts=self._facts[key])
-                made = edits.module_added(self._store.state, file, plans_beside(self._store.state, self._facts[key]))
+                session, facts = self._store.state, self._reads.facts[key]
+                file = replace(self._adding.pop(key), facts=facts)
+                made = edits.module_added(session, file, plans_beside(session, facts))
                 self._store.become(f"Add {made.label(key)}", made)
-
-    def _with_entries(self, session: Session, key: str) -> Session:
-        file = session.module(key)
-        assert file is not None
-        if not session.entries:
-            opened = edits.opened(file.path, self._facts[key].plans, self._machine)
-            entries = tuple(replace(entry, module=key) for entry in opened.entries)
-            return replace(session, entries=entries, active=opened.active, base=opened.base)
-        bare = replace(session, modules=tuple(m for m in session.modules if m.key != key))
-        made = edits.module_added(bare, file, plans_beside(session, self._facts[key]))
-        return replace(made, modules=session.modules, active=session.active)
 
     def _remember(self, path: str) -> None:
         if path != "-":
@@ -425,23 +357,18 @@ class Documents(QObject):
         if "modules" not in changed:
             return
         alive = {module.key for state in self._store.states() for module in state.modules} | self._adding.keys()
-        gone = [key for key in (*self.modules, *self._reading) if key not in alive]
+        gone = [key for key in self._reads.known() if key not in alive]
         for key in gone:
             self._forget(key)
         if gone:
             self.read.emit()
         self._watch.watch(module.path for module in session.modules)
         # Undo brings back modules as they were then, which may be before they were read.
-        late = [m.key for m in session.modules if m.facts is None and m.key in self._facts]
-        for key in late:
-            session = edits.informed(session, key, self._facts[key])
-        if late:
-            self._store.settle(modules=session.modules)
+        self._store.settle(modules=informed(session, self._reads.facts).modules)
 
     def _file_changed(self, path: str) -> None:
         keys = [module.key for module in self._store.state.modules if module.path == path]
-        known = self._as_read.get(path)
-        if keys and (known is None or known.is_other):
+        if keys and not self._again.knows(path):
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
 
@@ -460,21 +387,3 @@ class _Opening:
     paths: tuple[str, ...] = ()
     """All that was asked for."""
     recovered: bool = False
-
-
-def plans_beside(session: Session, facts: Facts) -> Iterable[tuple[str, Plan]]:
-    """What is shown of a module that comes beside others: as loaded, and under the plan that is looked at."""
-    yield facts.plans[0]
-    entry = session.active_entry
-    if entry is not None and entry.plan.scheduler != AS_LOADED.scheduler:
-        yield "", entry.plan
-    else:
-        yield next((name, plan) for name, plan in facts.plans if plan.scheduler != AS_LOADED.scheduler)
-
-
-def fresh(session: Session, modules: Collection[str]) -> Session:
-    """`session` without what is known of some of its modules: that is computed anew."""
-    for key in modules:
-        session = edits.informed(session, key, None)
-    entries = (replace(e, variant=None, error="") if e.module in modules else e for e in session.entries)
-    return replace(session, entries=tuple(entries))

@@ -1,0 +1,45 @@
+"""The file that the session was saved to or opened from, and whether what is open is in it."""
+
+from __future__ import annotations
+
+from app.unsaved import Unsaved, Written
+from engine.session import files
+from engine.session.session import Session
+from engine.session.store import Store
+
+
+class SessionFile:
+    """Where the session is kept. Empty `path`: nowhere yet."""
+
+    def __init__(self, store: Store[Session]) -> None:
+        self._store = store
+        self._unsaved = Unsaved(store)
+        self._written = Written("")
+        self.path = ""
+
+    def begin(self, path: str) -> None:
+        """Another session is open, from `path`; nothing of it counts as kept yet."""
+        self.path = path
+        self._written = Written(path)
+        self._unsaved.forget()
+
+    def keep(self) -> None:
+        """What is open is what is in the user's files."""
+        self._unsaved.keep()
+
+    def save(self, path: str) -> None:
+        """Write the session to `path`, which is its place from then on. Raises OSError."""
+        files.save(self._store.state, path)
+        self.path = path
+        self._written = Written(path)
+        self._unsaved.keep()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is work that is in no file of the user's."""
+        return self._unsaved.found(arranged=bool(self.path))
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether another window or program has written the file since it was opened or saved here."""
+        return self._written.is_other
