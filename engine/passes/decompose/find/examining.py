@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from engine.errors import UnsupportedError
 from engine.ir.groups import device_groups
 from engine.passes.decompose.find.collectives import Collective, gathered_dim
-from engine.passes.decompose.find.finder import Finder, Readers
+from engine.passes.decompose.find.finder import Finder
 from engine.passes.decompose.find.gathers import Gather, read_twice
+from engine.passes.decompose.find.readers import Readers
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import AllReduceSite, ScatterSite
 from engine.passes.decompose.verdicts import read_by_none

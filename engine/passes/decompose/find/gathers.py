@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from engine.ir import shapes
 from engine.ir.groups import Groups
 from engine.passes.decompose.find.collectives import Collective
-from engine.passes.decompose.find.finder import Readers
 from engine.passes.decompose.find.flow import Flow
+from engine.passes.decompose.find.readers import Readers
 from engine.passes.decompose.site import EinsumUse, GatherSite
 
 _LONGEST_PATH = 100

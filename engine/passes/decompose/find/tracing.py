@@ -25,6 +25,9 @@ ELEMENTWISE = frozenset(
 )  # fmt: skip
 """Opcodes that compute each element of their result from the same element of every operand."""
 
+LONGEST_PATH = 100
+"""Instructions that are followed between a collective and an einsum."""
+
 _SAME = frozenset({"optimization-barrier", "opt-barrier"})
 _SHARDING_CALLS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
 

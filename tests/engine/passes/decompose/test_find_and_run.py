@@ -96,26 +96,22 @@ def inputs(of: Module) -> list[list[Array]]:
     ]
 
 
-@given(
-    drawn=programs(),
-    form=st.sampled_from(["auto", "rolled", "unrolled"]),
-    unroll=st.sampled_from(["auto", "1", "2"]),
-    ring=st.sampled_from(["auto", "one", "both"]),
-    chain=st.sampled_from(["on", "off"]),
+FORMS = st.sampled_from(["auto", "rolled", "unrolled"])
+UNROLLS = st.sampled_from(["auto", "1", "2"])
+RINGS = st.sampled_from(["auto", "one", "both"])
+PROGRAMS_AND_OPTIONS = given(
+    drawn=programs(), form=FORMS, unroll=UNROLLS, ring=RINGS, chain=st.sampled_from(["on", "off"])
 )
+
+
+@PROGRAMS_AND_OPTIONS
 @settings(max_examples=12, deadline=None)
 def test_random_programs_stay_equal(drawn: Drawn, form: str, unroll: str, ring: str, chain: str) -> None:
     check(drawn, form, unroll, ring, chain)
 
 
 @pytest.mark.full
-@given(
-    drawn=programs(),
-    form=st.sampled_from(["auto", "rolled", "unrolled"]),
-    unroll=st.sampled_from(["auto", "1", "2"]),
-    ring=st.sampled_from(["auto", "one", "both"]),
-    chain=st.sampled_from(["on", "off"]),
-)
+@PROGRAMS_AND_OPTIONS
 @settings(max_examples=200, deadline=None)
 def test_many_random_programs_stay_equal(drawn: Drawn, form: str, unroll: str, ring: str, chain: str) -> None:
     check(drawn, form, unroll, ring, chain)
@@ -182,12 +178,7 @@ def batched_all_reduces(draw: st.DrawFn) -> tuple[str, int]:
     return text, size * count
 
 
-@given(
-    drawn=batched_all_reduces(),
-    form=st.sampled_from(["auto", "rolled", "unrolled"]),
-    unroll=st.sampled_from(["auto", "1", "2"]),
-    ring=st.sampled_from(["auto", "one", "both"]),
-)
+@given(drawn=batched_all_reduces(), form=FORMS, unroll=UNROLLS, ring=RINGS)
 @settings(max_examples=8, deadline=None)
 def test_all_reduces_that_are_read_whole_stay_equal(drawn: tuple[str, int], form: str, unroll: str, ring: str) -> None:
     text, devices = drawn
