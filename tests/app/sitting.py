@@ -42,10 +42,11 @@ from engine.session.variant import Variant
 from engine.timeline.timeline import Category
 from tests.app.event_loop import Condition, Script, Sitting, Step
 from tests.app.hands import Hands, QtHands, XHands
+from tests.places import SAMPLES
 from views.timeline.overlay import Hit, slice_rect
 from views.timeline.scene import AXIS, GUTTER
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig3_train_8x8_large.hlo"
+SAMPLE = SAMPLES / "mlp_fig3_train_8x8_large.hlo"
 LIMIT_S = 60.0
 _STEPS = 8
 """So many steps that take as long as they may are the whole script's limit."""

@@ -7,11 +7,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
 
 from tests.app.virtual_display import missing, virtual_display
-
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
 
 
 def sit(*arguments: str, deadline: float) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,9 @@ from app.ahead import Ahead
 from app.jobs import Jobs
 from engine import worker
 from engine.ir.module import Module
+from tests.places import SAMPLES
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_chain_forward_4_f32.hlo"
+SAMPLE = SAMPLES / "mlp_chain_forward_4_f32.hlo"
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 
 from app.actions.table import ACTIONS
 from app.explorer import Explorer
+from tests.places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 FILES = (
     "mlp_fig3.hlo",
     "mlp_fig2_train_8_bf16.hlo",

@@ -25,9 +25,10 @@ from engine.session.choices import DIMENSIONS
 from engine.session.judging import Judgement, Ruling
 from engine.session.plan import Plan
 from engine.session.tuning import Trial
+from tests.places import SAMPLES
 from views.export.port import Outcome, Stage, Wish
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig3_train_2x2_f32.hlo"
+SAMPLE = SAMPLES / "mlp_fig3_train_2x2_f32.hlo"
 LONG = 120_000
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from engine.session import edits
 from engine.session.plan import Plan
+from tests.places import SAMPLES
 from views.fusion.pane import FusionPane
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_train_16_large.hlo"
+SAMPLE = SAMPLES / "mlp_fig2_train_16_large.hlo"
 SITE = "force=all-reduce,forbid=all-gather;all-gather.1;all-reduce.1,chain=off,form=rolled,ring=one"
 LONG = 60_000
 

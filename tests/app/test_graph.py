@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
@@ -12,8 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from engine.layout.outline import Side
+from tests.places import SAMPLES
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_chain_forward_4_f32.hlo"
+SAMPLE = SAMPLES / "mlp_chain_forward_4_f32.hlo"
 LONG = 60_000
 
 

@@ -19,12 +19,12 @@ from engine.session.given import Recording, RecordingKind, take
 from engine.session.plan import AS_LOADED
 from engine.session.session import Entry
 from tests.app.waiting import LONG, active, wait
+from tests.places import COMPILED, SAMPLES
 from views.plan.costs import ranks_of
 
-ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
-SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
-SCHEDULED = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
+SAMPLE = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
+SCHEDULE = COMPILED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
+SCHEDULED = COMPILED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
 
 
 def test_costs_price_plans_and_are_undone_saved_and_removed(

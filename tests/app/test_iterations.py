@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +18,10 @@ from engine.session import edits
 from engine.session.plan import AS_LOADED, MachineSpec
 from engine.session.variant import Variant
 from engine.simulate.simulator import SimulationOptions, simulate
+from tests.places import SAMPLES
 from views.timeline.iterations import iteration_span, loop_at
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "decoder_fig2_scan_4_f32.hlo"
+SAMPLE = SAMPLES / "decoder_fig2_scan_4_f32.hlo"
 LONG = 60_000
 
 

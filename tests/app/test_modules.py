@@ -17,13 +17,13 @@ from engine.session import edits, files
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
+from tests.places import SAMPLES
 from views.budget.budget import BudgetPane
 from views.compare.differences import DifferencePane
 from views.dump import DumpDialog
 from views.graph.comparison import comparisons_of
 from views.hlo_text.pane import HloPane
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 FORWARD = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 TRAIN = SAMPLES / "mlp_fig2_train_4_f32.hlo"
 CHAIN = SAMPLES / "mlp_chain_forward_4_f32.hlo"

@@ -21,9 +21,10 @@ from engine.session.plan import AS_LOADED
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category, LaneKind
 from tests.app.waiting import LONG, active, wait
+from tests.places import SAMPLES
 from views.runs.runner import Stage, Task, Wish
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_forward_4_f32.hlo"
+SAMPLE = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 
 
 def test_a_run_is_profiled_shown_saved_and_opened_again(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:

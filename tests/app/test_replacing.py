@@ -17,8 +17,8 @@ from app.explorer import Explorer
 from app.watching import FileWatch
 from engine.session import edits
 from engine.session.session import Session
+from tests.places import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "samples"
 FORWARD = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 TRAIN = SAMPLES / "mlp_fig2_train_4_f32.hlo"
 LONG = 60_000

@@ -18,13 +18,13 @@ from engine.session.given import RecordingKind
 from engine.session.plan import MachineSpec
 from tests.app.waiting import LONG, wait
 from tests.engine.execute.texts import DEADLOCK, ENDLESS, sorting
+from tests.places import COMPILED, PARTITIONED, SAMPLES
 from views.runs.rows import rows_of
 from views.runs.runner import CompiledRow, Stage, Task, Wish
 
-ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / "samples" / "mlp_fig2_forward_4_f32.hlo"
-MODULE = ROOT / "tests/data/partitioned/a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
-SCHEDULE = ROOT / "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
+SAMPLE = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
+MODULE = PARTITIONED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
+SCHEDULE = COMPILED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
 
 
 def test_variants_are_timed_and_verified_against_each_other(qtbot: QtBot, explorer: Explorer) -> None:

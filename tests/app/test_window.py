@@ -20,10 +20,11 @@ from engine.session.commands import report_command
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Check, Session
 from engine.session.store import Store
+from tests.places import SAMPLES
 from views.palette import CommandPalette
 from views.theme import DARK
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "mlp_fig2_forward_4_f32.hlo"
+SAMPLE = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 LONG = 60_000
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from app.cli.main import main
 from tests.checks.run_lines import CheckFileError, RunLine, call, compare, parse
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.arguments import parse
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]
 
 

@@ -14,10 +14,11 @@ import pytest
 
 from app.cli.main import main
 from tests.job.processes import python
+from tests.places import ROOT
 
 pytestmark = pytest.mark.full
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "job.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.main import main
+from tests.places import SAMPLES
 
-ROOT = Path(__file__).resolve().parents[2]
 PLANS = (
     "decompose,async-permute,fuse",
     "decompose{gate=off},async-permute,fuse",
@@ -23,7 +23,7 @@ QUICK = ("mlp_fig2_train_4_f32", "mlp_fig3_train_2x2_f32", "pipeline_train_4x2_f
 
 def runnable() -> list[Path]:
     """Samples whose devices the CPU can stand in for; the ones named large have more."""
-    files = sorted((ROOT / "samples").glob("*.hlo"))
+    files = sorted(SAMPLES.glob("*.hlo"))
     partitions = {file: re.search(r"num_partitions=(\d+)", file.read_text("utf-8")) for file in files}
     return [file for file, found in partitions.items() if found is not None and int(found[1]) <= 8]
 
@@ -37,7 +37,7 @@ def verified(file: Path, plan: str, capsys: pytest.CaptureFixture[str]) -> int:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_decomposed_sample_equals_the_original(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert verified(ROOT / "samples" / f"{name}.hlo", PLANS[1], capsys) == 0
+    assert verified(SAMPLES / f"{name}.hlo", PLANS[1], capsys) == 0
 
 
 @pytest.mark.full

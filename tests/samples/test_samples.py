@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from engine.hlo.reading import read_here
+from tests.places import ROOT, SAMPLES
 
-ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "samples").glob("*.hlo"))
+FILES = sorted(SAMPLES.glob("*.hlo"))
 AGAIN = ("mlp_fig2_train_4_f32", "mlp_fig3", "mlp_fig3_train_4x2_f32", "recommender_2_bf16", "pipeline_train_4x2_f32")
 """Written again in every run: one of each builder that is quick; `make samples` writes all."""
 
@@ -24,7 +24,7 @@ def generate(folder: Path, *names: str) -> str:
 
 
 def same_text(folder: Path, name: str) -> bool:
-    return (folder / f"{name}.hlo").read_bytes() == (ROOT / "samples" / f"{name}.hlo").read_bytes()
+    return (folder / f"{name}.hlo").read_bytes() == (SAMPLES / f"{name}.hlo").read_bytes()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -55,7 +55,7 @@ def test_sample_keeps_its_constants(file: Path) -> None:
 
 
 def test_every_sample_is_described() -> None:
-    described = set(re.findall(r"`(\w+)`", (ROOT / "samples" / "README.md").read_text("utf-8")))
+    described = set(re.findall(r"`(\w+)`", (SAMPLES / "README.md").read_text("utf-8")))
     assert {file.stem for file in FILES} <= described
 
 
@@ -78,6 +78,6 @@ def test_all_samples_are_written_and_no_other(tmp_path: Path) -> None:
 
 
 def written_with() -> str:
-    found = re.search(r'^WRITTEN_WITH = "(.*)"', (ROOT / "samples" / "generate.py").read_text("utf-8"), re.MULTILINE)
+    found = re.search(r'^WRITTEN_WITH = "(.*)"', (SAMPLES / "generate.py").read_text("utf-8"), re.MULTILINE)
     assert found is not None
     return found[1]

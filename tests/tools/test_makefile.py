@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 TARGETS = ("demo", "test", "test-all", "lint", "proto", "samples", "screenshots", "package")
 
 

@@ -18,11 +18,11 @@ from engine.session.production_tuning import Searched
 from engine.session.tuning import Trial
 from engine.timeline.timeline import Metrics
 from tests.extras import needs_libtpu
+from tests.places import COMPILED, PARTITIONED
 
 NOTHING = Metrics(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0)
-ROOT = Path(__file__).parents[3]
-MODULE = ROOT / "tests" / "data" / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
-SCHEDULE = ROOT / "tests" / "data" / "tpu-compiler" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
+MODULE = PARTITIONED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
+SCHEDULE = COMPILED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
 SMALL = """
 HloModule small, num_partitions=8
 

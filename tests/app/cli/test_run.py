@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from app.cli.main import main
+from tests.places import SAMPLES
 
-SAMPLE = str(Path(__file__).resolve().parents[3] / "samples" / "mlp_fig2_forward_4_f32.hlo")
+SAMPLE = str(SAMPLES / "mlp_fig2_forward_4_f32.hlo")
 PLAN = ("--passes", "decompose{gate=off},async-permute,fuse")
 
 

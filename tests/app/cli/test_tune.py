@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.cli.main import main
+from tests.places import SAMPLES
 
-ROOT = Path(__file__).parents[3]
-SAMPLE = str(ROOT / "samples" / "mlp_fig3_forward_2x2_f32.hlo")
-GAINS = str(ROOT / "samples" / "mlp_fig3_train_2x4_bf16.hlo")
+SAMPLE = str(SAMPLES / "mlp_fig3_forward_2x2_f32.hlo")
+GAINS = str(SAMPLES / "mlp_fig3_train_2x4_bf16.hlo")
 
 UNPARTITIONED = """HloModule step, num_partitions=2
 

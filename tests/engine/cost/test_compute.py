@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,8 +16,8 @@ from engine.cost.work import Work
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from tests.engine.chips.test_machines import machine
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[3]
 V4 = load_chip("tpu-v4")
 sizes = st.integers(1, 5000)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +19,8 @@ from engine.cost.programs import prepare
 from engine.hlo.reading import read_here
 from engine.ir.graphs import graphs_of
 from engine.ir.module import Module
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[3]
 TEXT = b"""HloModule m, num_partitions=8
 
 body {

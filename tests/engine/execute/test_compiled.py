@@ -12,8 +12,7 @@ from engine.execute.widening import widen
 from engine.hlo.reading import read_here
 from engine.hlo.verifying import problems
 from engine.ir.module import Module
-
-DATA = Path(__file__).parents[2] / "data"
+from tests.places import COMPILED, DATA
 
 HEAD = "add {\n  a = bf16[] parameter(0)\n  b = bf16[] parameter(1)\n  ROOT s = bf16[] add(a, b)\n}\nENTRY main {\n"
 GROUP = "channel_id={0}, replica_groups=[1,{1}]<=[{1}], use_global_device_ids=true, dimensions={{{2}}}"
@@ -66,7 +65,7 @@ def test_small_programs_equal_what_compilers_made_of_them(name: str) -> None:
     assert found.equal, str(found)
 
 
-@pytest.mark.parametrize("path", sorted((DATA / "tpu-compiler").glob("*.hlo.gz")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(COMPILED.glob("*.hlo.gz")), ids=lambda path: path.stem)
 def test_large_ones_become_valid_modules(path: Path) -> None:
     """They need more memory than a test machine has; that they compile was tried by hand."""
     proto = legalize(compiled(path))

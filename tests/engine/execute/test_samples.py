@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from engine.execute.verifying import verify
@@ -12,8 +10,8 @@ from engine.passes.passes import Context
 from engine.passes.pipeline import Pipeline
 from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec
+from tests.places import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "samples"
 QUICK = ("mlp_fig2_train_4_f32", "mlp_fig3_train_2x2_f32", "pipeline_forward_4_f32")
 SMALL = sorted(path.stem for path in SAMPLES.glob("*_*_*.hlo") if "large" not in path.stem)
 FORMS = (

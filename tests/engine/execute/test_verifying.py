@@ -20,8 +20,9 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from tests.engine.execute.texts import DEADLOCK, ENDLESS, GATHERED, LEFT, SUMMED, program
+from tests.places import DATA
 
-HANDMADE = Path(__file__).parents[2] / "data" / "handmade"
+HANDMADE = DATA / "handmade"
 
 RIGHT = "{{0,1},{1,2},{2,3},{3,0}}"
 

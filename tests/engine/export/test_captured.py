@@ -17,8 +17,9 @@ from engine.export.captured import read_capture, with_mesh
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.session.evaluation import Evaluator
+from tests.places import SAMPLES
 
-SAMPLE = Path(__file__).parents[3] / "samples" / "mlp_fig3_train_2x4_bf16.hlo"
+SAMPLE = SAMPLES / "mlp_fig3_train_2x4_bf16.hlo"
 
 
 def captured(folder: Path, content: object, name: str = "capture.json") -> Module:

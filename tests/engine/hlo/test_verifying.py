@@ -12,11 +12,12 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read, read_here
 from engine.hlo.verifying import problems, verify
 from tests.engine.hlo.texts import GATHER, LOOP, SCHEDULED
+from tests.places import SAMPLES
 
-SAMPLES = sorted((Path(__file__).parents[3] / "samples").glob("*.hlo"))
+SAMPLE_FILES = sorted(SAMPLES.glob("*.hlo"))
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("sample", SAMPLE_FILES, ids=lambda path: path.stem)
 def test_samples_have_no_problems(sample: Path) -> None:
     module = read_here(sample.read_bytes(), sample.name)
     assert list(problems(module.proto)) == []

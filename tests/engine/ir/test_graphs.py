@@ -13,8 +13,9 @@ from engine.hlo.reading import read_here
 from engine.ir.graphs import graph_of, graphs_of
 from engine.ir.module import Module
 from tests.engine.hlo.texts import LOOP, SCHEDULED
+from tests.places import SAMPLES
 
-SAMPLES = sorted((Path(__file__).parents[3] / "samples").glob("decoder*.hlo"))[:3]
+SAMPLE_FILES = sorted(SAMPLES.glob("decoder*.hlo"))[:3]
 
 
 def module(text: str) -> Module:
@@ -112,7 +113,7 @@ def test_updates_between_start_and_done_are_passed_through() -> None:
     assert graph.partner[at["u"]] == -1
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("sample", SAMPLE_FILES, ids=lambda path: path.stem)
 def test_csr_is_consistent_and_topological(sample: Path) -> None:
     made = read_here(sample.read_bytes())
     for graph in graphs_of(made).values():

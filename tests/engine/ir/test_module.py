@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from pathlib import Path
 
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
+from tests.places import SAMPLES
 
-SAMPLE = Path(__file__).parents[3] / "samples" / "mlp_fig2_forward_4_f32.hlo"
+SAMPLE = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 
 
 def sent(module: Module) -> Module:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -22,9 +20,9 @@ from engine.schedule.programs import problem_of, schedule_program
 from engine.schedule.proof import proven_bound
 from engine.schedule.registry import parse_scheduler
 from engine.simulate.simulator import simulate_computations
+from tests.places import PARTITIONED
 
-DATA = Path(__file__).parents[2] / "data" / "partitioned"
-LARGE = DATA / "we_v4-4x4x4_2d_8x8_d8192_L2_scan.hlo.gz"
+LARGE = PARTITIONED / "we_v4-4x4x4_2d_8x8_d8192_L2_scan.hlo.gz"
 PAIRS = "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}"
 
 TWO = f"""HloModule two, is_scheduled=true, num_partitions=4
@@ -122,7 +120,7 @@ def test_what_exact_proves_bounds_every_order_and_others_prove_nothing() -> None
 def test_a_proof_about_a_loop_counts_its_body_as_often_as_it_runs() -> None:
     pytest.importorskip("ortools")
     program = program_of(
-        (DATA / "mlp_mega.hlo").read_bytes(), "mlp_mega.hlo", "decompose{gate=off,form=rolled},async-permute"
+        (PARTITIONED / "mlp_mega.hlo").read_bytes(), "mlp_mega.hlo", "decompose{gate=off,form=rolled},async-permute"
     )
     schedule = schedule_program(program, parse_scheduler("exact{seconds=4}"), Budget(4))
     runs = simulate_computations(program, schedule)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -36,8 +35,8 @@ from engine.schedule.registry import parse_scheduler
 from engine.schedule.sharing import shared_makespan
 from engine.simulate.replay import price
 from engine.simulate.simulator import SimulationOptions, simulate_computations
+from tests.places import COMPILED, PARTITIONED
 
-DATA = Path(__file__).parents[2] / "data" / "partitioned"
 PERMUTE = "channel_id=1, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}"
 DIMENSIONS = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 ALONE = SimulationOptions(sharing=False)
@@ -45,7 +44,7 @@ ALONE = SimulationOptions(sharing=False)
 
 @cache
 def program_of(name: str, passes: str = "decompose{gate=off},async-permute") -> Program:
-    path = DATA / name
+    path = PARTITIONED / name
     module = read_here(path.read_bytes(), name)
     machine = machine_for(module, load_chip("tpu-v4"))
     return prepare(Pipeline.parse(passes).run(module, Context(machine)).module, machine)
@@ -366,7 +365,7 @@ def test_a_callee_leaves_room_for_what_must_be_in_flight_across_it() -> None:
 
 
 def test_an_order_is_never_worse_than_the_compilers() -> None:
-    path = DATA.parent / "tpu-compiler" / "we_v4-4x4x4_2d_8x8_d8192_L2_scan_default.schedule.txt.gz"
+    path = COMPILED / "we_v4-4x4x4_2d_8x8_d8192_L2_scan_default.schedule.txt.gz"
     predicted = read_scheduled_module(gzip.decompress(path.read_bytes()).decode(), path.name)
     program = price(predicted, machine_for(predicted.module, load_chip("tpu-v4")))
     runs = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -18,20 +17,20 @@ from engine.session.aligning import aligned
 from engine.session.compiled import compiler_variant
 from engine.session.matching import Match
 from engine.session.plan import MachineSpec
+from tests.places import COMPILED, PARTITIONED
 
-DATA = Path(__file__).parents[2] / "data"
 NAME = "we_v4-4x4x4_2d_8x8_d8192_L2_scan"
 
 
 @pytest.fixture(scope="module")
 def loaded() -> Module:
-    path = str(DATA / "partitioned" / f"{NAME}.hlo.gz")
+    path = str(PARTITIONED / f"{NAME}.hlo.gz")
     return read_here(read_bytes(path), path, QUIET)
 
 
 @pytest.fixture(scope="module")
 def schedule() -> str:
-    return gzip.decompress((DATA / "tpu-compiler" / f"{NAME}_default.schedule.txt.gz").read_bytes()).decode()
+    return gzip.decompress((COMPILED / f"{NAME}_default.schedule.txt.gz").read_bytes()).decode()
 
 
 def test_a_compilers_module_gets_ids_of_its_own_and_origins(loaded: Module, schedule: str) -> None:

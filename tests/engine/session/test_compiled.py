@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,9 @@ from engine.cost.costs import Origin
 from engine.errors import InputError
 from engine.session.compiled import compiler_variant
 from engine.session.plan import MachineSpec
+from tests.places import COMPILED
 
-PATH = Path(__file__).parents[2] / "data/tpu-compiler/we_v4-4x4x4_2d_8x8_d8192_L2_scan_offasync.schedule.txt.gz"
+PATH = COMPILED / "we_v4-4x4x4_2d_8x8_d8192_L2_scan_offasync.schedule.txt.gz"
 
 
 def test_the_compilers_schedule_is_a_variant_with_its_own_times() -> None:

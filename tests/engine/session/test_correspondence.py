@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,11 +9,7 @@ from hypothesis import strategies as st
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.session.correspondence import Correspondence, Side, correspond, stem
-
-ROOT = Path(__file__).parents[3]
-SAMPLES = ROOT / "samples"
-COMPILED = ROOT / "tests" / "data" / "tpu-compiler"
-PARTITIONED = ROOT / "tests" / "data" / "partitioned"
+from tests.places import COMPILED, PARTITIONED, SAMPLES
 
 
 def module(text: str) -> Module:

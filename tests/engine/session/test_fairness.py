@@ -12,10 +12,10 @@ from engine.session.evaluation import Evaluator
 from engine.session.fairness import LEAST_GAIN, fair_base, is_faster, with_fusion
 from engine.session.plan import WHOLE, Plan, plain_plan
 from engine.session.tuning import tune
+from tests.places import COMPILED, SAMPLES
 
-ROOT = Path(__file__).parents[3]
-SAMPLE = ROOT / "samples" / "mlp_fig3.hlo"
-SCHEDULED = ROOT / "tests" / "data" / "tpu-compiler" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
+SAMPLE = SAMPLES / "mlp_fig3.hlo"
+SCHEDULED = COMPILED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
 
 
 @cache

@@ -14,10 +14,11 @@ from engine.session import edits, files
 from engine.session.given import Recording, RecordingKind, take
 from engine.session.plan import AS_LOADED, MachineSpec, Plan
 from engine.session.session import FIRST, Mark, ModuleFile, Session
+from tests.places import DATA
 
-OLDER = Path(__file__).parents[2] / "data" / "sessions"
+OLDER = DATA / "sessions"
 
-OLDER = Path(__file__).parents[2] / "data" / "sessions"
+OLDER = DATA / "sessions"
 
 PLANS = st.builds(
     Plan,

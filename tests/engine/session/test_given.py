@@ -11,9 +11,9 @@ from engine.errors import InputError
 from engine.profile.xspace_pb2 import XSpace
 from engine.session.given import GivenFile, content_of, take
 from engine.session.kinds import FileKind, kind_of
+from tests.places import COMPILED, DATA, SAMPLES
 
-ROOT = Path(__file__).parents[3]
-SCHEDULE = ROOT / "tests/data/tpu-compiler/we_v4-4x4x4_2d_8x8_d8192_L2_scan_default.schedule.txt.gz"
+SCHEDULE = COMPILED / "we_v4-4x4x4_2d_8x8_d8192_L2_scan_default.schedule.txt.gz"
 
 
 def test_a_file_is_known_by_its_content(tmp_path: Path) -> None:
@@ -64,6 +64,6 @@ def test_files_are_told_apart_by_their_first_bytes(tmp_path: Path, name: str, co
 
 def test_what_ships_is_told_apart() -> None:
     assert kind_of(str(SCHEDULE)) == FileKind.SCHEDULE
-    modules = [*(ROOT / "samples").glob("*.hlo"), *(ROOT / "tests/data").glob("*/*.hlo.gz")]
+    modules = [*SAMPLES.glob("*.hlo"), *DATA.glob("*/*.hlo.gz")]
     assert {kind_of(str(path)) for path in modules} == {FileKind.MODULE}
     assert kind_of("nowhere") == FileKind.MODULE

@@ -24,9 +24,9 @@ from engine.session.plan import Plan
 from engine.session.production import Production
 from engine.session.production_tuning import Searched
 from engine.session.tuning import Trial, Tuning
+from tests.places import PARTITIONED
 
-ROOT = Path(__file__).parents[3]
-MODULE = ROOT / "tests" / "data" / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
+MODULE = PARTITIONED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
 PLANS = (
     "decompose{ring=one}",
     "decompose{ring=one},async-permute",

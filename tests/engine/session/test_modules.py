@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,8 @@ from engine.session.matching import Match, loaded_in, match_of, shown_in
 from engine.session.plan import AS_LOADED, MachineSpec, Plan
 from engine.session.session import Facts, ModuleFile, Session, labels
 from engine.timeline.difference import differences
+from tests.places import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "samples"
 BEST = Plan("decompose{gate=off},async-permute", "bottom-up")
 
 

@@ -9,8 +9,8 @@ from engine.ir.module import Module
 from engine.layout.outline import Side
 from engine.layout.outlining import outline_of
 from engine.session.pairing import are_apart, paired_names, pairs_of, renumbered
+from tests.places import COMPILED, PARTITIONED, SAMPLES
 
-ROOT = Path(__file__).parents[3]
 NAME = "a_v4-2x2x2_1d_1x8_d4096_L2_scan"
 
 
@@ -19,7 +19,7 @@ def read(path: Path) -> Module:
 
 
 def module(name: str) -> Module:
-    return read(ROOT / "samples" / name)
+    return read(SAMPLES / name)
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def module(name: str) -> Module:
     [
         (module("mlp_fig2_forward_4_f32.hlo"), module("mlp_fig2_train_4_f32.hlo")),
         (
-            read(ROOT / "tests" / "data" / "partitioned" / f"{NAME}.hlo.gz"),
-            read(ROOT / "tests" / "data" / "tpu-compiler" / f"{NAME}_off.hlo.gz"),
+            read(PARTITIONED / f"{NAME}.hlo.gz"),
+            read(COMPILED / f"{NAME}_off.hlo.gz"),
         ),
     ],
     ids=["forward and training", "before and after a compiler"],

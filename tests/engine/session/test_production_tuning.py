@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -21,9 +20,9 @@ from engine.session.plan import Plan
 from engine.session.production import PIN_BUDGET, Production
 from engine.session.production_tuning import QUICK, THOROUGH, CompilersJudge, tune_production
 from tests.extras import needs_libtpu
+from tests.places import DATA, PARTITIONED
 
-DATA = Path(__file__).parents[2] / "data"
-MEGA = DATA / "partitioned" / "mlp_mega.hlo"
+MEGA = PARTITIONED / "mlp_mega.hlo"
 
 
 def answer(target: Target, text: str = "") -> Compiled:
@@ -154,4 +153,4 @@ def test_a_training_step_is_pinned() -> None:
 
 
 def _production(file: str, target: str) -> Production:
-    return Production(read(str(DATA / "partitioned" / file)), Target.parse(target))
+    return Production(read(str(PARTITIONED / file)), Target.parse(target))

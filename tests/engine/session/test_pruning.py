@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,8 @@ from engine.session.evaluation import Evaluator
 from engine.session.plan import BEST_PASSES, MachineSpec, Plan, plain_plan
 from engine.session.pruning import EFFORT, default_variants, pruned
 from engine.session.variant import Variant
+from tests.places import COMPILED, SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "samples"
-COMPILED = Path(__file__).parents[2] / "data" / "tpu-compiler"
 CHAIN = "mlp_chain"
 """Its chain gains by the gate and loses in the simulator, on TPU v4."""
 SOME = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,8 +13,7 @@ from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan, plain_plan
 from engine.session.running import Run, run_variants
 from engine.timeline.timeline import Category, LaneKind
-
-SAMPLES = Path(__file__).parents[3] / "samples"
+from tests.places import SAMPLES
 
 
 @pytest.fixture(scope="module")

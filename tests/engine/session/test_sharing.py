@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from engine.control import QUIET
@@ -13,8 +11,9 @@ from engine.passes.decompose.decompose import Decompose
 from engine.passes.passes import Context, Result
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan
+from tests.places import PARTITIONED
 
-PATH = Path(__file__).parents[2] / "data" / "partitioned" / "mlp_fig2.hlo"
+PATH = PARTITIONED / "mlp_fig2.hlo"
 PLANS = tuple(
     Plan(f"decompose{{gate=off}},async-permute,fuse{{policy={policy}}}") for policy in ("default", "overlap", "none")
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ from engine.hlo.reading import read_bytes, read_here
 from engine.ir.module import Module
 from engine.session.plan import BEST_PASSES, MachineSpec, Plan
 from engine.session.sweeping import Quantity, Range, Row, knee, sweep, sweep_partitions, with_bandwidth
+from tests.places import SAMPLES
 
-SAMPLES = Path(__file__).parents[3] / "samples"
 PLAN = Plan(BEST_PASSES, "bottom-up")
 FORCED = Plan("decompose{gate=off},async-permute", "bottom-up")
 SPEC = MachineSpec("tpu-v4")

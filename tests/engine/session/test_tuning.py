@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,10 @@ from engine.session.evaluation import Evaluator
 from engine.session.plan import AS_LOADED, Plan, plain_plan
 from engine.session.pruning import default_variants
 from engine.session.tuning import POLISH, Trial, Tuning, fastest, tune, tune_order, without_decomposition
+from tests.places import PARTITIONED, ROOT
 
 SCHEDULED = "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
-FIG3 = Path(__file__).parents[2] / "data" / "partitioned" / "mlp_fig3.hlo"
+FIG3 = PARTITIONED / "mlp_fig3.hlo"
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +167,6 @@ def test_a_cap_that_only_slower_plans_fit(evaluator: Evaluator) -> None:
 
 @pytest.mark.parametrize("path", ["samples/mlp_fig3_train_2x4_bf16.hlo", SCHEDULED])
 def test_a_search_is_no_worse_than_what_is_shown_without_one(path: str) -> None:
-    at = Evaluator(read_here((Path(__file__).parents[3] / path).read_bytes()))
+    at = Evaluator(read_here((ROOT / path).read_bytes()))
     shown = [variant.metrics.makespan for variant in default_variants(at)]
     assert tune(at, rounds=1).best.metrics.makespan <= min(shown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,14 +12,14 @@ from engine.chips.library import load_chip
 from engine.cost.costs import Origin
 from engine.cost.scheduled_module import read_scheduled_module
 from engine.simulate.replay import Replay, replay
+from tests.places import COMPILED
 
-DATA = Path(__file__).parents[2] / "data" / "tpu-compiler"
-FILES = sorted(path.name for path in DATA.glob("*.schedule.txt.gz"))
+FILES = sorted(path.name for path in COMPILED.glob("*.schedule.txt.gz"))
 
 
 @pytest.fixture(scope="module", params=FILES)
 def played(request: pytest.FixtureRequest) -> Replay:
-    path = DATA / request.param
+    path = COMPILED / request.param
     predicted = read_scheduled_module(gzip.decompress(path.read_bytes()).decode(), str(path))
     return replay(predicted, machine_for(predicted.module, load_chip("tpu-v4")))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +17,8 @@ from engine.hlo.reading import read_here
 from engine.schedule.problem import Order, Schedule
 from engine.simulate.simulator import SimulationOptions, simulate
 from engine.simulate.stragglers import Disturbance, Spread, spread
+from tests.places import COMPILED
 
-DATA = Path(__file__).parents[2] / "data/tpu-compiler"
 TEXT = """HloModule ring, num_partitions=4, entry_computation_layout={(bf16[1024,1024])->bf16[1024,1024]}
 
 condition {
@@ -113,7 +112,7 @@ def test_undisturbed_transfers_share_links_as_in_the_simulator() -> None:
 )
 def test_undisturbed_compiled_steps_take_what_the_simulator_says(name: str) -> None:
     """Loops that carry transfers, gathers and copies included."""
-    module = read_here(gzip.decompress((DATA / f"{name}.hlo.gz").read_bytes()))
+    module = read_here(gzip.decompress((COMPILED / f"{name}.hlo.gz").read_bytes()))
     program = prepare(module, machine_for(module, load_chip("tpu-v4")))
     schedule = as_loaded(program)
     one = simulate(program, schedule).metrics

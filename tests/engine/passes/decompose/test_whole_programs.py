@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
+from tests.places import SAMPLES
 
-SAMPLES = Path(__file__).resolve().parents[4] / "samples"
 PLANS = (
     "decompose{gate=off}",
     "decompose{gate=off,form=rolled,unroll=2}",

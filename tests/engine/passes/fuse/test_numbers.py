@@ -19,8 +19,8 @@ from engine.passes.passes import Context
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan
 from tests.engine.passes.fuse.jobs import Array, run
+from tests.places import SAMPLES
 
-SAMPLES = Path(__file__).parents[4] / "samples"
 DTYPES = (
     "f32", "f64", "bf16", "f16", "f8e5m2", "f8e4m3fn", "f8e4m3", "f8e3m4",
     "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64",

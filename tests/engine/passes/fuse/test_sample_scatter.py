@@ -7,7 +7,6 @@ longer than the permute beside it, so a transfer that is not hidden is the fault
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +16,9 @@ from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
+from tests.places import SAMPLES
 
-SAMPLE = Path(__file__).parents[4] / "samples" / "mlp_fig2_train_16_large.hlo"
+SAMPLE = SAMPLES / "mlp_fig2_train_16_large.hlo"
 SITE, OTHERS = "all-reduce", "all-gather;all-gather.1;all-reduce.1"
 LOOP, LINE = "form=rolled,unroll=1,ring=one", "form=unrolled,unroll=1,ring=one"
 TWO_IN_LOOP, TWO_IN_LINE = "form=rolled,unroll=2,ring=one", "form=unrolled,unroll=2,ring=one"

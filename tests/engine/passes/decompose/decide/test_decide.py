@@ -21,11 +21,10 @@ from engine.passes.decompose.decompose import Decompose
 from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, ScatterSite
 from engine.passes.passes import Context
 from tests.engine.passes.decompose.texts import ALL, machine, module, planned, verdicts
+from tests.places import COMPILED, PARTITIONED, SAMPLES
 
-ROOT = Path(__file__).parents[5]
-DATA = ROOT / "tests" / "data"
-PARTITIONED = sorted((DATA / "partitioned").glob("*.hlo*"))
-SAMPLES = sorted((ROOT / "samples").glob("*.hlo"))
+PARTITIONED_FILES = sorted(PARTITIONED.glob("*.hlo*"))
+SAMPLE_FILES = sorted(SAMPLES.glob("*.hlo"))
 
 
 @cache
@@ -66,14 +65,14 @@ def check(of: Module, found: Planned, *, gate: bool) -> None:
                 assert candidate.gate.gain >= 0, candidate
 
 
-@pytest.mark.parametrize("path", [*PARTITIONED, *SAMPLES], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [*PARTITIONED_FILES, *SAMPLE_FILES], ids=lambda p: p.name)
 @pytest.mark.parametrize("gate", [True, False])
 def test_every_collective_has_a_verdict(path: Path, gate: bool) -> None:  # a parameter of the test
     of = load(path)
     check(of, planned(of, gate=gate), gate=gate)
 
 
-@pytest.mark.parametrize("path", sorted((DATA / "tpu-compiler").glob("*.hlo.gz")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", sorted(COMPILED.glob("*.hlo.gz")), ids=lambda p: p.name)
 def test_what_a_compiler_has_already_fused_is_explained(path: Path) -> None:
     of = load(path)
     found = planned(of)
@@ -92,7 +91,7 @@ def test_what_a_compiler_has_already_fused_is_explained(path: Path) -> None:
     ],
 )
 def test_all_sites_of_real_modules_are_found(name: str, gathers: int, scatters: int) -> None:
-    kinds = [c.kind for c in planned(load(DATA / "partitioned" / name)).candidates if c.einsums]
+    kinds = [c.kind for c in planned(load(PARTITIONED / name)).candidates if c.einsums]
     assert (kinds.count("all-gather-einsum"), kinds.count("einsum-reduce-scatter")) == (gathers, scatters)
 
 
@@ -115,7 +114,7 @@ PRODUCTION = {
 
 @pytest.mark.parametrize("name", PRODUCTION)
 def test_what_the_production_compiler_decomposes_is_decomposed(name: str) -> None:
-    of = load(DATA / "partitioned" / name)
+    of = load(PARTITIONED / name)
     done = [of.instructions[e].metadata.op_name for p in planned(of).parts for e in einsums_of_site(p.site)]
     for ending, count in PRODUCTION[name].items():
         assert sum(op_name.endswith(ending) for op_name in done) >= count, ending
@@ -263,7 +262,7 @@ def test_the_user_decides_between_rivals(name: str) -> None:
 
 
 def test_a_chain_is_one_site() -> None:
-    of = load(DATA / "partitioned" / "mlp_mega.hlo")
+    of = load(PARTITIONED / "mlp_mega.hlo")
     found = planned(of, chain="on")
     (part,) = found.parts
     assert isinstance(part.site, ChainSite)
@@ -277,7 +276,7 @@ def test_a_chain_is_one_site() -> None:
 
 
 def test_without_chains_both_ends_are_sites() -> None:
-    found = planned(load(DATA / "partitioned" / "mlp_mega.hlo"), chain="off", gate=False)
+    found = planned(load(PARTITIONED / "mlp_mega.hlo"), chain="off", gate=False)
     assert [type(p.site) for p in found.parts] == [GatherSite, ScatterSite]
     assert all(c.kind != "chain" for c in found.candidates)
 
@@ -408,7 +407,7 @@ def test_a_taken_apart_all_reduce_puts_the_array_together_for_what_comes_later()
 
 
 def test_names_that_are_not_there() -> None:
-    of = load(DATA / "partitioned" / "mlp_fig2.hlo")
+    of = load(PARTITIONED / "mlp_fig2.hlo")
     with pytest.raises(UsageError, match=r"force=all-gather\.9: .* did you mean all-gather\."):
         planned(of, force=("all-gather.9",))
     with pytest.raises(UsageError, match=r"forbid=nothing: the module has no collective or row of that name"):
@@ -416,7 +415,7 @@ def test_names_that_are_not_there() -> None:
 
 
 def test_alike_sites_are_one_row_and_overridden_together() -> None:
-    of = load(DATA / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz")
+    of = load(PARTITIONED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz")
     rows: dict[str, list[str]] = {}
     for candidate in planned(of).candidates:
         rows.setdefault(candidate.row, []).append(candidate.id)
@@ -430,12 +429,12 @@ def test_alike_sites_are_one_row_and_overridden_together() -> None:
 
 
 def test_collectives_in_loops_count_their_trips() -> None:
-    of = load(DATA / "partitioned" / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz")
+    of = load(PARTITIONED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz")
     assert {c.trips for c in planned(of).candidates if c.einsums} == {2}
 
 
 def test_forms_that_are_asked_for() -> None:
-    of = load(DATA / "partitioned" / "mlp_fig2.hlo")
+    of = load(PARTITIONED / "mlp_fig2.hlo")
     for form in ("rolled", "unrolled"):
         for ring in ("one", "both"):
             for part in planned(of, gate=False, form=form, ring=ring).parts:
@@ -450,7 +449,7 @@ def test_a_form_that_does_not_apply_says_why() -> None:
 
 
 def test_gpus_keep_one_permute_per_pair_of_devices() -> None:
-    of = load(DATA / "partitioned" / "mlp_fig2.hlo")
+    of = load(PARTITIONED / "mlp_fig2.hlo")
     assert {p.variant.ring for p in planned(of, chip="h100", gate=False).parts} == {"one"}
     one, both = (
         verdicts(planned(of, chip="h100", gate=False, ring=ring))["all-gather.1"].gate for ring in ("one", "both")
@@ -469,7 +468,7 @@ def test_long_rings_are_loops() -> None:
 
 
 def test_the_pass_changes_what_it_planned_and_nothing_else() -> None:
-    of = load(DATA / "partitioned" / "mlp_fig2.hlo")
+    of = load(PARTITIONED / "mlp_fig2.hlo")
     done = Decompose(gate=False).apply(of, Context(machine(of)))
     opcodes = [i.opcode for i in done.module.instructions.values()]
     assert "all-gather" not in opcodes
