@@ -12,7 +12,7 @@ from engine.errors import OutOfMemory, UnsupportedError, UsageError, WorkerError
 from engine.execute.endings import explain
 from engine.execute.environment import environment
 from engine.execute.legalize import legalize
-from engine.execute.timing import Entrant, RunOptions, measure
+from engine.execute.timing import Entrant, Measurement, RunOptions, measure
 from engine.execute.verifying import verify
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
@@ -24,9 +24,9 @@ def module(text: str) -> Module:
     return read_here(text.encode())
 
 
-def timed(text: str, **options: float | bool | str) -> None:
-    """Run a module to the failure that is expected of it."""
-    measure([Entrant("m", module(text))], RunOptions(repeats=1, warmup=0, **options))  # type: ignore[arg-type]  # as given
+def timed(text: str, **options: float | bool | str) -> Measurement:
+    """Run a module to the failure that is expected of it, or once."""
+    return measure([Entrant("m", module(text))], RunOptions(repeats=1, warmup=0, **options))  # type: ignore[arg-type]  # as given
 
 
 TWO_MESHES = program(
@@ -98,7 +98,8 @@ def test_a_crash_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_next_run_is_none_the_worse() -> None:
     for text in (SUMMED, GATHERED):
-        timed(text, deadline=60.0)
+        (timing,) = timed(text, deadline=60.0).timings
+        assert len(timing.times) == 1
 
 
 def test_too_much_memory_between_is_refused_with_the_bytes_before_it_starts() -> None:

@@ -24,6 +24,7 @@ from engine.session.plan import Plan
 from engine.session.production import Production
 from engine.session.production_tuning import Searched
 from engine.session.tuning import Trial, Tuning
+from tests.extras import needs_libtpu
 from tests.places import PARTITIONED
 
 MODULE = PARTITIONED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
@@ -159,9 +160,8 @@ def test_a_compiler_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.full
+@needs_libtpu
 def test_the_tpu_compiler_chooses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if importlib.util.find_spec("libtpu") is None:
-        pytest.skip("libtpu is not installed: pip install 'lapstrake[tpu]'")
     plan = ["--passes", "decompose{ring=one}", "--scheduler", "bottom-up", "--search", "ring"]
     command = ["tune", str(MODULE), "--target", "tpu:v4:2x2x2", *plan, "--no-verify", "--quiet"]
     assert main([*command, "-o", str(tmp_path / "b")]) == 0
@@ -171,9 +171,8 @@ def test_the_tpu_compiler_chooses(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.full
+@needs_libtpu
 def test_the_tpu_compiler_searches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if importlib.util.find_spec("libtpu") is None:
-        pytest.skip("libtpu is not installed: pip install 'lapstrake[tpu]'")
     mega = str(MODULE.with_name("mlp_mega.hlo"))
     command = ["tune", mega, "--target", "tpu:v4:2x2x2", "--time-limit", "60", "--no-verify", "--quiet"]
     assert main([*command, "-o", str(tmp_path / "b")]) == 0

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from engine.session import edits
 from engine.session.lanes import Lanes
+from engine.session.session import Session
 from engine.timeline.timeline import Category
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
@@ -264,16 +265,19 @@ def test_hit_outside_the_lanes_is_none(view: TimelineView) -> None:
     assert view.hit_at(QPointF(500, 639)) is None
 
 
-def test_nothing_open_draws_nothing(qtbot: QtBot) -> None:
-    shown = TimelineView(FakeHost(), TimeRange())
+def test_nothing_open_draws_nothing_and_has_nothing_to_move_to(qtbot: QtBot) -> None:
+    host = FakeHost()
+    shown = TimelineView(host, TimeRange())
     qtbot.addWidget(shown)
     shown.show()
-    shown.grab()
+    before = shown.grab().toImage()
     shown.moves.step_slice(1)
     shown.moves.focus_selection()
     shown.moves.follow_edges(forward=True)
     shown.moves.measure_selection()
-    shown.close()
+    assert host.store.state == Session()
+    assert shown.grab().toImage() == before
+    assert shown.scene().stack.rows == ()
 
 
 def test_the_overview_moves_what_is_shown(qtbot: QtBot, host: FakeHost) -> None:
