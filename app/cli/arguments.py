@@ -5,6 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from typing import TypeAlias
+
+from app.cli.options import conduct, count, file, machine, plan, positive, seconds, whole
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What commands are added to."""
 
 _COMMANDS = (
     "open", "demo", "report", "compare", "sweep", "verify", "run", "devices", "compile", "tune", "export", "explain",
@@ -14,7 +20,6 @@ _EPILOG = (
     "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; a folder that "
     "lapstrake capture wrote, or a bundle; - reads standard input. Of an XLA dump's folder the modules are listed."
 )
-_LIMIT = "give up after so long"
 _SOURCES = (
     "FILE is a folder that lapstrake capture wrote, or a dump after partitioning (HLO text, a HloModuleProto or "
     "HloProto, gzipped or not; - reads standard input)."
@@ -50,18 +55,35 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lapstrake {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (
+        _open, _demo, _report, _compare, _sweep, _verify, _run, _devices, _compile, _tune, _export, _explain, _capture
+    ):  # fmt: skip
+        add(commands)
+    for name, what in (
+        ("chips", "chips that ship, with their figures"),
+        ("passes", "passes and their options"),
+        ("schedulers", "schedulers and their options"),
+    ):
+        commands.add_parser(name, help=what)
+    return parser
 
+
+def _open(commands: Commands) -> None:
     add = commands.add_parser("open", help="the explorer (the default)", epilog=_EPILOG)
     add.add_argument("files", nargs="*", metavar="FILE", help="modules, to be compared in one session; or a session")
-    _machine(add)
+    machine(add)
 
+
+def _demo(commands: Commands) -> None:
     add = commands.add_parser("demo", help="the explorer on a shipped sample; without a display, its report")
     add.add_argument("--report", action="store_true", help="print the report even where a window could open")
 
+
+def _report(commands: Commands) -> None:
     add = commands.add_parser("report", help="candidates, variants, gains", epilog=_EPILOG)
-    _file(add)
-    _machine(add)
-    _plan(add)
+    file(add)
+    machine(add)
+    plan(add)
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1")
     add.add_argument("--html", metavar="OUT", help="also write it as one HTML file")
     add.add_argument("--plot", metavar="OUT.svg", help="also draw the timelines")
@@ -78,21 +100,25 @@ def _parser() -> argparse.ArgumentParser:
         help="also how variants stand slow devices: jitter=0.05,slow=3:1.2,path=0-1:2,seed=7",
     )  # fmt: skip
 
+
+def _compare(commands: Commands) -> None:
     add = commands.add_parser("compare", help="variants of one or more modules side by side", epilog=_EPILOG)
     add.add_argument("files", nargs="+", metavar="FILE")
-    _machine(add)
+    machine(add)
     add.add_argument(
         "--variant", action="append", default=[], metavar="PLAN",
         help='a plan: "PASSES | SCHEDULER | BUDGET", the last two may be left out; repeatable',
     )  # fmt: skip
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1")
 
+
+def _sweep(commands: Commands) -> None:
     add = commands.add_parser(
         "sweep", help="one plan over budgets, bandwidths, unrolls, rings, or numbers of partitions", epilog=_EPILOG
     )
     add.add_argument("files", nargs="+", metavar="FILE", help="one; for partitions one for each number of devices")
-    _machine(add)
-    _plan(add)
+    machine(add)
+    plan(add)
     add.add_argument(
         "--over",
         required=True,
@@ -102,31 +128,35 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--json", action="store_true", help="machine-readable")
     add.add_argument("--plot", metavar="OUT.svg", help="also draw it")
 
+
+def _verify(commands: Commands) -> None:
     add = commands.add_parser("verify", help="original against transformed, numerically, on devices", epilog=_EPILOG)
-    _file(add)
-    _machine(add)
-    _plan(add)
+    file(add)
+    machine(add)
+    plan(add)
     add.add_argument(
-        "--devices", type=_positive, metavar="N", help="devices to run on (the module says how many it needs)"
+        "--devices", type=positive, metavar="N", help="devices to run on (the module says how many it needs)"
     )
     add.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu")
-    add.add_argument("--seed", type=_whole, default=0, metavar="S", help="of the random inputs")
+    add.add_argument("--seed", type=whole, default=0, metavar="S", help="of the random inputs")
     add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones")
-    add.add_argument("--seeds", type=_positive, default=1, metavar="K", help="how many sets of inputs")
-    add.add_argument("--deadline", type=_seconds, default=1800.0, metavar="SECONDS", help="for everything; 1800")
+    add.add_argument("--seeds", type=positive, default=1, metavar="K", help="how many sets of inputs")
+    add.add_argument("--deadline", type=seconds, default=1800.0, metavar="SECONDS", help="for everything; 1800")
     add.add_argument("--json", action="store_true", help="machine-readable")
 
+
+def _run(commands: Commands) -> None:
     add = commands.add_parser("run", help="time the module and the plan in turn, on devices", epilog=_EPILOG)
-    _file(add)
-    _machine(add)
-    _plan(add)
+    file(add)
+    machine(add)
+    plan(add)
     add.add_argument(
-        "--devices", type=_positive, metavar="N", help="devices to run on (the module says how many it needs)"
+        "--devices", type=positive, metavar="N", help="devices to run on (the module says how many it needs)"
     )
     add.add_argument("--platform", choices=("cpu", "gpu", "tpu"), default="cpu", help="lapstrake devices lists them")
-    add.add_argument("--repeats", type=_positive, default=10, metavar="K", help="executions that are timed; 10")
-    add.add_argument("--warmup", type=_count, default=2, metavar="K", help="executions before those; 2")
-    add.add_argument("--seed", type=_whole, default=0, metavar="S", help="of the random inputs")
+    add.add_argument("--repeats", type=positive, default=10, metavar="K", help="executions that are timed; 10")
+    add.add_argument("--warmup", type=count, default=2, metavar="K", help="executions before those; 2")
+    add.add_argument("--seed", type=whole, default=0, metavar="S", help="of the random inputs")
     add.add_argument("--inputs", metavar="FILE.npz", help="inputs instead of random ones; zeros are refused")
     add.add_argument(
         "--profile", metavar="OUT",
@@ -140,36 +170,42 @@ def _parser() -> argparse.ArgumentParser:
         "--as-job", action="store_true",
         help="compile as jit does in a job, every pass on; always so on a GPU or TPU",
     )  # fmt: skip
-    add.add_argument("--deadline", type=_seconds, default=1800.0, metavar="SECONDS", help="for everything; 1800")
+    add.add_argument("--deadline", type=seconds, default=1800.0, metavar="SECONDS", help="for everything; 1800")
     add.add_argument("--json", action="store_true", help="machine-readable")
 
+
+def _devices(commands: Commands) -> None:
     add = commands.add_parser("devices", help="devices that modules can run on, and why not on others")
     add.add_argument("--json", action="store_true", help="machine-readable")
-    _conduct(add)
+    conduct(add)
 
+
+def _compile(commands: Commands) -> None:
     add = commands.add_parser(
         "compile",
         help="by a production compiler, without a device: its schedule, and ours judged by it",
         epilog=_EPILOG,
     )
-    _file(add)
+    file(add)
     add.add_argument(
         "--target", required=True, metavar="TARGET", help="tpu:v4:2x2x2 (extra tpu), cuda:h100:1x1x8 (extra cuda)"
     )
     add.add_argument("--mesh", metavar="x=8,y=8", help="inferred if missing; rings lie on neighbours where they can")
-    _plan(add)
+    plan(add)
     add.add_argument(
         "--tune", action="store_true", help="search for the plan that takes the fewest of the compiler's cycles"
     )
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1 and what the compiler said")
     add.add_argument("-o", "--output", metavar="DIR", help="also write its optimised HLO and predicted schedules")
-    add.add_argument("--deadline", type=_seconds, default=900.0, metavar="SECONDS", help="for one compilation; 900")
-    _conduct(add)
+    add.add_argument("--deadline", type=seconds, default=900.0, metavar="SECONDS", help="for one compilation; 900")
+    conduct(add)
 
+
+def _tune(commands: Commands) -> None:
     add = commands.add_parser("tune", help="the best plan, verified, as a bundle for the job", epilog=_SOURCES)
-    _file(add)
-    _machine(add, limit="end the search after so long, and keep the best so far")
-    _plan(add)
+    file(add)
+    machine(add, limit="end the search after so long, and keep the best so far")
+    plan(add)
     add.add_argument("-o", "--output", required=True, metavar="BUNDLE", help="a folder, or a file that ends in .zip")
     add.add_argument(
         "--search", metavar="NAMES",
@@ -180,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
         "--target", metavar="TARGET",
         help="let the compiler choose among the best plans: tpu:v4:2x2x2 (extra tpu), cuda:h100:1x1x8 (extra cuda)",
     )  # fmt: skip
-    add.add_argument("--seed", type=_whole, default=0, metavar="S", help="of the inputs that the plan is verified with")
+    add.add_argument("--seed", type=whole, default=0, metavar="S", help="of the inputs that the plan is verified with")
     add.add_argument("--no-verify", action="store_true", help="do not run the plan on CPU devices first")
     add.add_argument(
         "--order-only",
@@ -198,23 +234,29 @@ def _parser() -> argparse.ArgumentParser:
         help="exit 1 unless a plan is faster than what its compiler makes of the module by itself",
     )
 
+
+def _export(commands: Commands) -> None:
     add = commands.add_parser("export", help="write the transformed module or its schedule", epilog=_EPILOG)
-    _file(add)
-    _machine(add)
-    _plan(add)
+    file(add)
+    machine(add)
+    plan(add)
     add.add_argument(
         "--to", required=True, choices=("hlo", "pb", "stablehlo", "perfetto", "xplane", "schedule", "costs")
     )
     add.add_argument("-o", "--output", required=True, metavar="OUT", help="a file; - writes text to standard output")
 
+
+def _explain(commands: Commands) -> None:
     add = commands.add_parser(
         "explain", help="why an instruction is where it is, is exposed, or was not decomposed", epilog=_EPILOG
     )
-    _file(add)
+    file(add)
     add.add_argument("instruction", metavar="INSTRUCTION")
-    _machine(add)
-    _plan(add)
+    machine(add)
+    plan(add)
 
+
+def _capture(commands: Commands) -> None:
     add = commands.add_parser(
         "capture", help="a JAX script's jitted functions as partitioned HLO, in its own interpreter"
     )
@@ -230,83 +272,4 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add.add_argument("--function", metavar="NAME", help="only this one; default all, the largest is named last")
     add.add_argument("--go-on", action="store_true", help="run the script to its end")
-    add.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="give up after so long")
-
-    for name, what in (
-        ("chips", "chips that ship, with their figures"),
-        ("passes", "passes and their options"),
-        ("schedulers", "schedulers and their options"),
-    ):
-        commands.add_parser(name, help=what)
-    return parser
-
-
-def _whole(text: str, least: int | None = None) -> int:
-    wanted = "a whole number" + ("" if least is None else f" from {least}")
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{wanted} was expected, but '{text}' came") from None
-    if least is not None and number < least:
-        raise argparse.ArgumentTypeError(f"{wanted} was expected, but '{text}' came")
-    return number
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _count(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"a number of seconds above 0 was expected, but '{text}' came")
-    return number
-
-
-def _file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE")
-
-
-def _machine(parser: argparse.ArgumentParser, limit: str = _LIMIT) -> None:
-    group = parser.add_argument_group("machine", "what is missing is inferred from the module, and said")
-    group.add_argument(
-        "--chip", default="tpu-v4", help="a shipped chip (lapstrake chips) or a TOML file; default tpu-v4"
-    )
-    group.add_argument(
-        "--topology",
-        metavar="4x4x4",
-        help="on TPUs 2@4x4x4 for two slices on a data-centre network; on GPUs NODESxGPUS",
-    )
-    group.add_argument("--mesh", metavar="x=8,y=8")
-    group.add_argument(
-        "--costs", action="append", default=[], metavar="FILE",
-        help="costs from elsewhere: ScheduleProto text, PGLE, xplane.pb or a table; repeatable, later ones win",
-    )  # fmt: skip
-    _conduct(group, limit)
-
-
-def _conduct(group: argparse._ActionsContainer, limit: str = _LIMIT) -> None:
-    group.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help=limit)
-    group.add_argument("--quiet", action="store_true", help="no progress, no notes")
-    group.add_argument("--no-color", action="store_true")
-
-
-def _plan(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("plan")
-    group.add_argument(
-        "--passes",
-        metavar="TEXT",
-        help='"decompose{unroll=2,ring=both},async-permute"; default: chosen by predicted gain',
-    )
-    group.add_argument("--scheduler", metavar="NAME", help="lapstrake schedulers lists them; default bottom-up")
-    group.add_argument(
-        "--budget", metavar="B", help="operations in flight: 4, or permute=4,gather=1,total=5; default the chip's"
-    )
-    group.add_argument("--memory-cap", metavar="28GiB", help="no schedule may take more")
+    add.add_argument("--time-limit", type=seconds, metavar="SECONDS", help="give up after so long")
