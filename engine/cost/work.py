@@ -18,7 +18,7 @@ from engine.ir.module import Module
 FREE = frozenset(
     {
         "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "partition-id", "replica-id", "after-all",
-        "opt-barrier", "optimization-barrier", "add-dependency", "get-dimension-size", "domain",
+        "opt-barrier", "add-dependency", "get-dimension-size", "domain",
     }
 )  # fmt: skip
 """Opcodes that cost nothing."""

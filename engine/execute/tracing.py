@@ -11,7 +11,7 @@ from engine.ir import shapes
 
 _MOVEMENTS = """
 all-gather all-to-all bitcast broadcast collective-broadcast collective-permute concatenate convert copy dynamic-slice
-dynamic-update-slice gather optimization-barrier pad reduce-precision reshape reverse select slice transpose
+dynamic-update-slice gather opt-barrier pad reduce-precision reshape reverse select slice transpose
 """
 MOVEMENTS = frozenset(_MOVEMENTS.split())
 """Opcodes that put elements elsewhere and leave their values as they are (up to rounding)."""

@@ -15,8 +15,8 @@ from engine.ir import shapes
 Check = Callable[[HloInstructionProto, Sequence[ShapeProto]], Iterator[str]]
 
 _UNARY = """
-abs acos acosh asin asinh atan atanh cbrt ceil convert copy cosine cosh count-leading-zeros domain erf exponential
-exponential-minus-one floor imag is-finite log log-plus-one logistic negate not optimization-barrier popcnt real
+abs acos acosh asin asinh atanh cbrt ceil convert copy cosine cosh count-leading-zeros domain erf exponential
+exponential-minus-one floor imag is-finite log log-plus-one logistic negate not opt-barrier popcnt real
 reduce-precision round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh
 """
 _BINARY = """

@@ -14,7 +14,7 @@ from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, ShapePr
 Index = tuple[int, ...]
 """Path into a tuple shape."""
 
-FORWARDING = frozenset({"bitcast", "optimization-barrier", "opt-barrier", "add-dependency", "domain"})
+FORWARDING = frozenset({"bitcast", "opt-barrier", "add-dependency", "domain"})
 """Opcodes whose result is their first operand."""
 
 RESULT_OF_DONE: Mapping[str, Index] = {

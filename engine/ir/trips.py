@@ -254,7 +254,7 @@ def _sum(left: _Linear, right: _Linear, by_left: int, by_right: int) -> _Linear:
     return _Linear(kept, by_left * left.constant + by_right * right.constant)
 
 
-_TRANSPARENT = frozenset({"copy", "bitcast", "convert", "reshape", "optimization-barrier"})
+_TRANSPARENT = frozenset({"copy", "bitcast", "convert", "reshape", "opt-barrier"})
 
 
 def literal_integer(literal: LiteralProto) -> int | None:

@@ -12,38 +12,21 @@ from engine.passes.fuse.body import Body
 from engine.passes.fuse.roles import REPEATABLE, Role
 
 MOST_MEMBERS = 256
+"""Instructions of one fusion."""
 MOST_OPERANDS = 64
+"""Arrays that one fusion reads."""
 MOST_COPIES = 4
 """Readers for which a cheap instruction is done again rather than written to memory."""
 
 _AFTER_EINSUM = ("slice", "dynamic-slice", "reshape", "bitcast")
 """Indexing that an einsum's result may pass through inside its fusion."""
 BEFORE_EINSUM = frozenset(
-    [
-        "add",
-        "and",
-        "bitcast",
-        "broadcast",
-        "convert",
-        "copy",
-        "dynamic-slice",
-        "iota",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negate",
-        "not",
-        "or",
-        "pad",
-        "reshape",
-        "reverse",
-        "select",
-        "slice",
-        "subtract",
+    {
+        "add", "and", "bitcast", "broadcast", "compare", "convert", "copy", "dynamic-slice", "iota", "maximum",
+        "minimum", "multiply", "negate", "not", "or", "pad", "reshape", "reverse", "select", "slice", "subtract",
         "transpose",
-        "compare",
-    ]
-)
+    }
+)  # fmt: skip
 """What an einsum's operand may be made by inside its fusion: cheap enough to be done for every tile that reads it."""
 
 

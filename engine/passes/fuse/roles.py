@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir.opcodes import ELEMENTWISE
 
 
 class Role(IntEnum):
@@ -22,64 +23,6 @@ class Role(IntEnum):
     EINSUM = 5
 
 
-ELEMENTWISE = frozenset(
-    [
-        "abs",
-        "acosh",
-        "add",
-        "and",
-        "asinh",
-        "atan2",
-        "atanh",
-        "bitcast-convert",
-        "cbrt",
-        "ceil",
-        "clamp",
-        "clz",
-        "compare",
-        "complex",
-        "convert",
-        "copy",
-        "cosine",
-        "count-leading-zeros",
-        "divide",
-        "erf",
-        "exponential",
-        "exponential-minus-one",
-        "floor",
-        "imag",
-        "is-finite",
-        "log",
-        "log-plus-one",
-        "logistic",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negate",
-        "not",
-        "or",
-        "popcnt",
-        "power",
-        "real",
-        "reduce-precision",
-        "remainder",
-        "round-nearest-afz",
-        "round-nearest-even",
-        "rsqrt",
-        "select",
-        "shift-left",
-        "shift-right-arithmetic",
-        "shift-right-logical",
-        "sign",
-        "sine",
-        "sqrt",
-        "stochastic-convert",
-        "subtract",
-        "tan",
-        "tanh",
-        "xor",
-    ]
-)
 INDEXING = frozenset(
     ["bitcast", "broadcast", "concatenate", "dynamic-slice", "iota", "pad", "reshape", "reverse", "slice", "transpose"]
 )
@@ -93,7 +36,7 @@ def role_of(instruction: HloInstructionProto) -> Role:
     opcode = instruction.opcode
     if instruction.shape.tuple_shapes:
         return Role.BARRIER
-    if opcode in ELEMENTWISE:
+    if opcode in ELEMENTWISE or opcode == "bitcast-convert":
         return Role.ELEMENTWISE
     if opcode in INDEXING:
         return Role.INDEXING

@@ -23,7 +23,9 @@ def loop(
     limit: str = "constant(5)",
     one: int = 1,
     attributes: str = "",
+    barrier: bool = False,
 ) -> Module:
+    behind, state = ("held = (s32[], f32[8], s32[]) opt-barrier(start)", "held") if barrier else ("", "start")
     return read_here(
         f"""HloModule m
 body {{
@@ -49,7 +51,8 @@ ENTRY main {{
   zero = s32[] {init}
   seven = s32[] constant(7)
   start = (s32[], f32[8], s32[]) tuple(zero, p, seven)
-  ROOT loop = (s32[], f32[8], s32[]) while(start), condition=condition, body=body{attributes}
+  {behind}
+  ROOT loop = (s32[], f32[8], s32[]) while({state}), condition=condition, body=body{attributes}
 }}
 """.encode()
     )
@@ -97,6 +100,7 @@ def test_counted_loops(start: int, limit: int, step: int, direction: str) -> Non
         (loop(condition="compare(j, k), direction=LT"), 7),
         (loop(limit="add(k, k)"), 14),
         (loop(init="constant(3)", limit="constant(3)"), 0),
+        (loop(barrier=True), 5),
     ],
 )
 def test_forms_of_counting(module: Module, expected: int) -> None:

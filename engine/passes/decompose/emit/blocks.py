@@ -15,7 +15,7 @@ from engine.passes.decompose.site import Step
 _TYPE_KEEPING = frozenset({"bitcast", "copy", "reshape", "transpose", "broadcast", "slice", "pad"})
 """Opcodes whose result has its operand's element type."""
 
-_PASSED_OVER = frozenset({"custom-call", "optimization-barrier", "opt-barrier"})
+_PASSED_OVER = frozenset({"custom-call", "opt-barrier"})
 """On a path these say something about the whole array only (a sharding, where it may not be moved to)."""
 
 

@@ -18,7 +18,7 @@ from engine.passes.decompose.rings.plans import ScatterPlan, Slot
 from engine.passes.decompose.rings.variants import Variant
 from engine.passes.decompose.site import ScatterSite, Step
 
-_TYPE_ONLY = frozenset({"convert", "copy", "optimization-barrier", "opt-barrier"})
+_TYPE_ONLY = frozenset({"convert", "copy", "opt-barrier"})
 """Steps that do at most change the element type, and so can be done on half a block."""
 
 

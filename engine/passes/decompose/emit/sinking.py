@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from engine.ir.build import Builder, resized
 from engine.ir.edit import Editor, Instruction
+from engine.ir.opcodes import ELEMENTWISE
 from engine.passes.decompose.emit.blocks import redo, shortened_broadcast
-from engine.passes.decompose.find.tracing import ELEMENTWISE
 
 _FARTHEST = 64
 """Instructions looked at before something counts as possibly waiting for the einsum."""

@@ -105,7 +105,7 @@ class Scalars:
             return self._argument(source, instruction.tuple_index, depth)
         if source.opcode == "while" and self._is_carried(source, instruction.tuple_index):
             return self._argument_of(source, 0, instruction.tuple_index, depth)
-        if source.opcode in ("optimization-barrier", "opt-barrier", "copy"):
+        if source.opcode in ("opt-barrier", "copy"):
             inner = self._flow.instructions[source.operand_ids[0]]
             if inner.opcode == "tuple":
                 return self._value(inner.operand_ids[instruction.tuple_index], depth + 1)
@@ -322,7 +322,6 @@ _OPERATIONS: Mapping[str, Operation] = {
     "concatenate": _concatenate,
     "iota": _iota,
     "copy": _same,
-    "optimization-barrier": _same,
     "opt-barrier": _same,
 }
 """What index arithmetic is made of. Anything else is not a function of the device as far as we know."""

@@ -10,25 +10,13 @@ from collections.abc import Sequence
 from math import prod
 
 from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
+from engine.ir.opcodes import ELEMENTWISE
 from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.refusal import Refusal
-
-ELEMENTWISE = frozenset(
-    {
-        "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "copy", "cosine",
-        "count-leading-zeros", "divide", "erf", "exponential", "exponential-minus-one", "floor", "imag", "is-finite",
-        "log", "log-plus-one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power",
-        "real", "reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt", "select",
-        "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt", "subtract", "tan",
-        "tanh", "xor",
-    }
-)  # fmt: skip
-"""Opcodes that compute each element of their result from the same element of every operand."""
 
 LONGEST_PATH = 100
 """Instructions that are followed between a collective and an einsum."""
 
-_SAME = frozenset({"optimization-barrier", "opt-barrier"})
 _SHARDING_CALLS = frozenset({"Sharding", "xla.sdy.FuncResultSharding"})
 
 
@@ -37,7 +25,7 @@ def is_blockwise(instruction: HloInstructionProto) -> bool:
     opcode = instruction.opcode
     if opcode == "custom-call":
         return instruction.custom_call_target in _SHARDING_CALLS
-    return opcode in ELEMENTWISE or opcode in ("transpose", "reshape", "bitcast", "broadcast") or opcode in _SAME
+    return opcode in ELEMENTWISE or opcode in ("transpose", "reshape", "bitcast", "broadcast", "opt-barrier")
 
 
 def path_operand(flow: Flow, instruction: HloInstructionProto) -> int:

@@ -137,6 +137,11 @@ def test_einsum_takes_its_epilogue_and_what_is_read_twice_is_computed_once() -> 
     assert not any("reduce" in opcodes and "dot" in opcodes for opcodes in found.values())
 
 
+def test_every_elementwise_opcode_may_be_fused() -> None:
+    found = inside(fused(module_of(CHAIN.replace("exponential(%w)", "sinh(%w)")), Fuse(policy="default")))
+    assert any("sinh" in members for members in found.values())
+
+
 def test_unfusing_gives_the_instructions_back() -> None:
     module = module_of(CHAIN)
     once = fused(module, Fuse(policy="default")).module
