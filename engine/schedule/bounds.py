@@ -18,7 +18,7 @@ def critical_path(instance: Instance) -> int:
 
 
 def ends(instance: Instance) -> list[int]:
-    """The earliest time at which each node can end."""
+    """The earliest time at which each node can end, in picoseconds."""
     end = [0] * len(instance)
     for node, before in enumerate(instance.predecessors):
         begin = max([end[p] for p in before], default=0)
@@ -27,6 +27,17 @@ def ends(instance: Instance) -> list[int]:
             begin = max(begin, end[start] + instance.latency[node])
         end[node] = begin + instance.duration[node]
     return end
+
+
+def tails(instance: Instance) -> list[int]:
+    """Longest path from each node, itself included, to the end, in picoseconds."""
+    tail = [0] * len(instance)
+    for node in reversed(range(len(instance))):
+        after = [
+            tail[s] + (instance.latency[s] if instance.partner[s] == node else 0) for s in instance.successors[node]
+        ]
+        tail[node] = max(after, default=0) + instance.duration[node]
+    return tail
 
 
 def _budget_bound(instance: Instance) -> int:

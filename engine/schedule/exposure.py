@@ -12,7 +12,7 @@ from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto
 from engine.ir.graph import Ints
 from engine.ir.module import Module
 from engine.quantities import bytes_text, time_text
-from engine.schedule.bounds import ends
+from engine.schedule.bounds import ends, tails
 from engine.schedule.instance import START, TOTAL, UNLIMITED, Instance
 from engine.schedule.measure import in_flight
 from engine.schedule.problem import Problem, positions
@@ -51,6 +51,8 @@ class Reason:
 
 _ON_PATH = 0.98
 """A transfer is on the critical path where the longest path through it takes this part of the makespan."""
+_SLOWED = 1.02
+"""A transfer shares something where it takes this many times as long as alone."""
 _SHOWN = 4
 """How many instructions a sentence names."""
 
@@ -92,7 +94,7 @@ class Exposure:
 
     def _shared_links(self) -> Reason | None:
         alone, took = int(self.problem.transfer[self.start]), self._took()
-        if took <= alone * 1.02:
+        if took <= alone * _SLOWED:
             return None
         depart, arrive = self.run.depart, self.run.arrive
         beside = [
@@ -130,7 +132,7 @@ class Exposure:
 
     def _chain(self, instance: Instance) -> Reason | None:
         end = ends(instance)
-        tail = _tails(instance)
+        tail = tails(instance)
         ready = max([end[p] for p in instance.predecessors[self.start]], default=0)
         after = max([tail[s] for s in instance.successors[self.done]], default=0)
         through = ready + int(self.problem.transfer[self.start]) + after
@@ -240,17 +242,6 @@ def _reach(node: int, edges: list[list[int]]) -> set[int]:
                 found.add(other)
                 stack.append(other)
     return found
-
-
-def _tails(instance: Instance) -> list[int]:
-    """Longest path from each node, itself included, to the end, in picoseconds."""
-    tail = [0] * len(instance)
-    for node in reversed(range(len(instance))):
-        after = [
-            tail[s] + (instance.latency[s] if instance.partner[s] == node else 0) for s in instance.successors[node]
-        ]
-        tail[node] = max(after, default=0) + instance.duration[node]
-    return tail
 
 
 def _follow(node: int, edges: list[list[int]], weight: list[int]) -> list[int]:

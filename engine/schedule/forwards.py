@@ -15,9 +15,9 @@ from engine.ir.graph import Ints
 from engine.schedule.backwards import FORWARD_PASS
 from engine.schedule.forward_state import ForwardState
 from engine.schedule.instance import DONE, START, TOTAL, Instance
-from engine.schedule.measure import makespan, peak_memory
+from engine.schedule.measure import peak_memory
 from engine.schedule.problem import Decisions, Loads, Order, positions
-from engine.schedule.sharing import shared_makespan
+from engine.schedule.sharing import estimate
 
 
 def shift_forwards(instance: Instance, nodes: Ints, decisions: Decisions, loads: Loads | None = None) -> Order:
@@ -26,11 +26,11 @@ def shift_forwards(instance: Instance, nodes: Ints, decisions: Decisions, loads:
     With `loads`, faster when transfers share the links that they load.
     """
     given = nodes.tolist()
-    before = _time(instance, given, loads)
+    before = estimate(instance, given, loads)
     if before == sum(instance.duration):
         return Order(nodes, decisions)
     tried = [forward_order(instance, given), forward_order(instance, given, patient=True)]
-    timed = [(_time(instance, order, loads), order) for order in tried if order is not None]
+    timed = [(estimate(instance, order, loads), order) for order in tried if order is not None]
     after, order = min(timed, default=(before, given))
     if after >= before:
         return Order(nodes, decisions)
@@ -39,12 +39,9 @@ def shift_forwards(instance: Instance, nodes: Ints, decisions: Decisions, loads:
     if cap is not None and peak_memory(instance.problem, moved) > cap:
         return Order(nodes, decisions)
     rule = decisions.rule.copy()
-    rule[_displaced(positions(moved), positions(nodes), instance)] = FORWARD_PASS
+    transfers = np.flatnonzero(np.array(instance.role, np.int64))
+    rule[transfers[positions(moved)[transfers] != positions(nodes)[transfers]]] = FORWARD_PASS
     return Order(moved, Decisions(rule, decisions.beat, decisions.waited_for, decisions.rules))
-
-
-def _time(instance: Instance, order: list[int], loads: Loads | None) -> int:
-    return makespan(instance, order) if loads is None else shared_makespan(instance, order, loads)
 
 
 def forward_order(instance: Instance, given: list[int], *, patient: bool = False) -> list[int] | None:
@@ -130,10 +127,3 @@ class _ForwardPass:
         node = self._given[min(heads)]
         heappop(self._starts[instance.kind[node]])
         return node, False
-
-
-def _displaced(after: Ints, before: Ints, instance: Instance) -> Ints:
-    """Starts and dones that came to be earlier or later among the compute that they do not wait for."""
-    transfers = np.flatnonzero(np.array(instance.role, np.int64))
-    displaced: Ints = transfers[after[transfers] != before[transfers]]
-    return displaced

@@ -16,10 +16,10 @@ from engine.schedule.bottom_up import BottomUp
 from engine.schedule.bounds import lower_bound
 from engine.schedule.forwards import forward_order
 from engine.schedule.instance import Instance
-from engine.schedule.measure import makespan, peak_memory
+from engine.schedule.measure import peak_memory
 from engine.schedule.problem import Decisions, Loads, Order, Problem, Scheduler, positions
 from engine.schedule.sequencing import Sequencing
-from engine.schedule.sharing import shared_makespan
+from engine.schedule.sharing import estimate
 from engine.schedule.top_down import TopDown
 
 _ROUNDS = 4
@@ -104,7 +104,7 @@ class _Window:
 def _valid_score(instance: Instance, order: list[int], loads: Loads | None) -> int | None:
     if not _within_cap(instance.problem, order):
         return None
-    return makespan(instance, order) if loads is None else shared_makespan(instance, order, loads)
+    return estimate(instance, order, loads)
 
 
 def _within_cap(problem: Problem, order: list[int]) -> bool:
@@ -112,8 +112,7 @@ def _within_cap(problem: Problem, order: list[int]) -> bool:
 
 
 def _score(instance: Instance, order: Order, loads: Loads | None) -> int:
-    nodes = order.nodes.tolist()
-    return makespan(instance, nodes) if loads is None else shared_makespan(instance, nodes, loads)
+    return estimate(instance, order.nodes.tolist(), loads)
 
 
 def _fastest(problem: Problem, orders: list[Order], loads: Loads | None) -> Order:

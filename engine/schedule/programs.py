@@ -115,6 +115,8 @@ def problem_of(
 
 @dataclass
 class _Scheduling:
+    """One program being scheduled: orders and runs of the computations that were, callees before callers."""
+
     program: Program
     scheduler: Scheduler
     budget: Budget
@@ -230,8 +232,7 @@ def _shares(program: Program, budget: Budget, memory_cap: int, control: Control)
                 buffers = program.buffers[callee]
                 share = left + int(buffers.size[buffers.live_in].sum())
                 caps[callee] = min(caps.get(callee, share), share)
-    return {computation: max(cap, small.runs[computation].peak) if computation != entry else cap
-            for computation, cap in caps.items()}  # fmt: skip
+    return {c: cap if c == entry else max(cap, small.runs[c].peak) for c, cap in caps.items()}
 
 
 def _digest(problem: Problem) -> bytes:

@@ -98,6 +98,8 @@ def find_order(instance: Instance, limit: list[int], cap: int | None, steps: int
 
 
 class _Search:
+    """Depth first; what led nowhere is known by the set of what was placed, and taken back."""
+
     def __init__(self, instance: Instance, limit: list[int], cap: int, steps: int) -> None:
         self._instance = instance
         self._limit = limit
@@ -148,11 +150,11 @@ class _Search:
         while moved:
             moved = False
             for node in sorted(self._ready):
-                if node in self._ready and self._fits(node) and self._harmless(node):
+                if node in self._ready and self._fits(node) and self._place_harmless(node):
                     moved = True
 
-    def _harmless(self, node: int) -> bool:
-        """Place `node`, and the done of a start, when that cannot harm; else nothing."""
+    def _place_harmless(self, node: int) -> bool:
+        """Place `node`, and the done of a start, when that cannot harm. Returns whether it was."""
         if self._growth(node) > 0 and self._cap < UNLIMITED:
             return False
         role = self._instance.role[node]

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from engine.schedule.bounds import tails
 from engine.schedule.forward_state import ForwardState
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 
@@ -23,7 +24,7 @@ class Sequencing:
     def __init__(self, instance: Instance, seed: int) -> None:
         self._instance = instance
         self._random = random.Random(seed)
-        self._tail = _tails(instance)
+        self._tail = tails(instance)
         self._before = _start_ancestors(instance)
 
     def search(
@@ -144,16 +145,6 @@ class _Decoding:
         if not self._starts or len(self._state.order) < len(self._instance.parameters):
             return False
         return not self._strict or self._starts[0][0] == self._started
-
-
-def _tails(instance: Instance) -> list[int]:
-    """Longest path from each node, itself included, to the end, in picoseconds."""
-    tail = [0] * len(instance)
-    for node in reversed(range(len(instance))):
-        waits = [instance.latency[s] if instance.partner[s] == node else 0 for s in instance.successors[node]]
-        after = max([tail[s] + w for s, w in zip(instance.successors[node], waits, strict=True)], default=0)
-        tail[node] = after + instance.duration[node]
-    return tail
 
 
 def _start_ancestors(instance: Instance) -> list[list[int]]:

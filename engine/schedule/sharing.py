@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from engine.schedule.instance import DONE, START, Instance
+from engine.schedule.measure import makespan
 from engine.schedule.problem import Loads
 
 
@@ -86,6 +87,11 @@ def shared_makespan(instance: Instance, order: Sequence[int], loads: Loads) -> i
             now = flights.finish(partner[node], now)
         now += duration[node]
     return now
+
+
+def estimate(instance: Instance, order: Sequence[int], loads: Loads | None) -> int:
+    """Picoseconds of an order; with `loads`, transfers in flight share links."""
+    return makespan(instance, order) if loads is None else shared_makespan(instance, order, loads)
 
 
 def _land(flights: SharedFlights, now: int) -> None:

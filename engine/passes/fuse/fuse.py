@@ -37,7 +37,8 @@ Stay = Callable[[str, int], bool]
 @dataclass(frozen=True)
 class Fuse:
     """Gather instructions into fusions. `overlap` keeps einsums out of fusions that wait for transfers they could
-    hide, `default` does not think of it, `auto` tries both per site and keeps what the simulator finds faster."""
+    hide, unless the simulator finds that slower as a whole; `default` does not think of it, `auto` tries both for each
+    row of alike einsums and keeps what the simulator finds faster; `none` leaves all as it is."""
 
     name: ClassVar[str] = "fuse"
     policy: Literal["default", "overlap", "none", "auto"] = "overlap"
