@@ -57,10 +57,6 @@ class Trials(QObject):
         self._waiting = new + waiting
         self._next()
 
-    def stop(self) -> None:
-        self._waiting.clear()
-        self._jobs.cancel(self._job)
-
     def _next(self) -> None:
         if not self._waiting or self._jobs.is_running(self._job):
             return

@@ -27,7 +27,7 @@ from engine.schedule.measure import broken_rule, makespan
 from engine.schedule.problem import Problem
 from engine.schedule.programs import problem_of
 from engine.schedule.registry import parse_scheduler
-from engine.schedule.synthetic import DENSITIES, random_body
+from tests.engine.schedule.synthetic import DENSITIES, random_body
 
 FORMS = ("", "unroll=1,ring=one", "unroll=2,ring=one", "unroll=1,ring=both", "unroll=2,ring=both")
 

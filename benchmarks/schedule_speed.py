@@ -18,9 +18,9 @@ from engine.schedule.memory import Memory
 from engine.schedule.problem import Problem
 from engine.schedule.programs import problem_of
 from engine.schedule.registry import parse_scheduler
-from engine.schedule.synthetic import random_module
 from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import simulate_computation
+from tests.engine.schedule.synthetic import random_module
 
 SIZES = (1_000, 2_000, 10_000, 30_000, 100_000)
 SCHEDULERS = ("memory", "bottom-up", "top-down")

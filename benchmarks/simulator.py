@@ -19,7 +19,7 @@ from engine.schedule.problem import Order, Schedule
 from engine.simulate.bounds import bounds
 from engine.simulate.memory import live_bytes
 from engine.simulate.simulator import SimulationOptions, simulate, simulate_computations
-from engine.simulate.synthetic import Sketch, assemble
+from tests.engine.simulate.synthetic import Sketch, assemble
 
 INSTRUCTIONS = 100_000
 

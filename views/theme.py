@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetrics, QGuiApplication, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QStyle
 
 from engine.timeline.timeline import Category
@@ -253,11 +253,6 @@ def tabular(font: QFont) -> QFont:
     made = QFont(font)
     made.setFeature(QFont.Tag("tnum"), 1)
     return made
-
-
-def row_height() -> int:
-    """Height of one line of text with its padding, on the grid."""
-    return -(-(QFontMetrics(text_font()).height() + GRID) // GRID) * GRID
 
 
 def motion_allowed() -> bool:

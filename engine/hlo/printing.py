@@ -12,7 +12,7 @@ from engine.ir.module import Module
 def print_here(module: Module) -> str:
     """HLO text with constants in full and the header fields that the proto loses, printed in this process.
 
-    XLA may abort the process on a proto that was not checked: the window prints through `print_module`.
+    XLA may abort the process on a proto that was not checked: the window prints in a worker, see `print_module`.
     Raises XlaError when XLA refuses the proto.
     """
     return insert_header(print_proto(module.proto.SerializeToString()), module.header)

@@ -19,7 +19,7 @@ from engine.schedule.measure import broken_rule, in_flight, makespan, peak_memor
 from engine.schedule.problem import Order, Problem
 from engine.schedule.registry import parse_scheduler
 from engine.schedule.solving import solve
-from engine.schedule.synthetic import Sketch
+from tests.engine.schedule.synthetic import Sketch
 
 SCHEDULERS = (
     "memory",

@@ -23,7 +23,7 @@ from engine.schedule.rules import (
     peak_over_cap,
 )
 from engine.schedule.state import State
-from engine.schedule.synthetic import Sketch
+from tests.engine.schedule.synthetic import Sketch
 
 Case = tuple[Problem, BottomUp, int, int]
 """A problem, a scheduler, the node that a rule places first from the end, and the node that it beats."""

@@ -22,8 +22,8 @@ from engine.schedule.memory import METHODS, Memory
 from engine.schedule.problem import Order, Problem
 from engine.schedule.registry import SCHEDULERS, parse_scheduler, show_scheduler
 from engine.schedule.solving import solve
-from engine.schedule.synthetic import Sketch, random_body
 from engine.schedule.top_down import TopDown
+from tests.engine.schedule.synthetic import Sketch, random_body
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from engine.chips.library import load_chip
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Header, Module
 from engine.simulate.bounds import bounds
-from engine.simulate.synthetic import Sketch, assemble
+from tests.engine.simulate.synthetic import Sketch, assemble
 
 US = 1_000_000
 MACHINE = machine_for(Module(HloModuleProto(name="none"), Header(num_partitions=8)), load_chip("tpu-v4"))

@@ -12,9 +12,9 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
 from engine.ir.module import Header, Module
 from engine.simulate.categories import compute_categories, content_of, transfer_category, transfer_lane
-from engine.simulate.synthetic import Sketch, assemble
 from engine.simulate.work import work_of
 from engine.timeline.timeline import Category
+from tests.engine.simulate.synthetic import Sketch, assemble
 
 TEXT = """HloModule kinds, num_partitions=2
 

@@ -18,7 +18,7 @@ from engine.schedule.problem import Order, Schedule
 from engine.simulate.memory import live_bytes, peak_of
 from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import simulate
-from engine.simulate.synthetic import Sketch, assemble, draw_program
+from tests.engine.simulate.synthetic import Sketch, assemble, draw_program
 
 MACHINE = machine_for(Module(HloModuleProto(name="none"), Header(num_partitions=8)), load_chip("tpu-v4"))
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)

@@ -20,8 +20,8 @@ from engine.schedule.problem import Order, Schedule
 from engine.simulate.bounds import bounds
 from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import Simulation, SimulationOptions, simulate
-from engine.simulate.synthetic import Sketch, assemble, draw_program
 from engine.timeline.timeline import Category, LaneKind, Timeline
+from tests.engine.simulate.synthetic import Sketch, assemble, draw_program
 
 _EMPTY = Module(HloModuleProto(name="none"), Header(num_partitions=8))
 _MACHINES = {name: machine_for(_EMPTY, load_chip(name)) for name in ("tpu-v4", "h100")}

@@ -16,8 +16,8 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Header, Module
 from engine.schedule.problem import Order, Schedule
 from engine.simulate.simulator import Simulation, SimulationOptions, simulate
-from engine.simulate.synthetic import Sketch, assemble
 from engine.timeline.timeline import Category
+from tests.engine.simulate.synthetic import Sketch, assemble
 
 US = 1_000_000
 

@@ -17,9 +17,9 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Header, Module
 from engine.schedule.problem import Order, Schedule
 from engine.simulate.simulator import SimulationOptions, simulate
-from engine.simulate.synthetic import Sketch, assemble, draw_program
 from engine.timeline.critical_path import Reason, critical_path
 from engine.timeline.timeline import Category, Curve, Lane, LaneKind, Timeline
+from tests.engine.simulate.synthetic import Sketch, assemble, draw_program
 
 US = 1_000_000
 MACHINE = machine_for(Module(HloModuleProto(name="none"), Header(num_partitions=8)), load_chip("tpu-v4"))

@@ -17,9 +17,9 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Header, Module
 from engine.schedule.problem import Order, Schedule
 from engine.simulate.simulator import Simulation, SimulationOptions, simulate
-from engine.simulate.synthetic import Sketch, assemble, draw_program
 from engine.timeline.difference import differences
 from engine.timeline.statistics import Times, executions, times_by_instruction
+from tests.engine.simulate.synthetic import Sketch, assemble, draw_program
 
 US = 1_000_000
 MACHINE = machine_for(Module(HloModuleProto(name="none"), Header(num_partitions=8)), load_chip("tpu-v4"))
