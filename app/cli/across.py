@@ -40,7 +40,7 @@ def relate(first: Part, other: Part) -> Match:
 def show_relation(first: Part, other: Part) -> None:
     """Print `other` against `first`: makespans of the same plans, and the instructions whose time differs most."""
     match = relate(first, other)
-    console().print(f"\n{other.label} against {first.label}: {_matched(first, other, match)}", markup=False)
+    console().print(f"\n{other.label} against {first.label}: {_matched(first, other, match)}")
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("variant", overflow="fold")
     for name in (first.label, other.label, ""):

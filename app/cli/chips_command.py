@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from app.cli.main import DONE
@@ -33,7 +32,7 @@ def run(arguments: Namespace) -> int:
             f"{chip.peak_flops['bf16'] / 1e12:.0f}",
             bytes_text(chip.hbm_bytes),
             f"{chip.hbm_bandwidth / 1e9:.0f}",
-            f"{link.usable / 1e9:.0f} {escape(f'[{link.nominal / 1e9:.0f}]')}",
+            f"{link.usable / 1e9:.0f} [{link.nominal / 1e9:.0f}]",
             _network(chip.network),
             "; ".join(f"{figure}: {why}" for figure, why in chip.uncertain),
         )

@@ -9,7 +9,6 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from app.cli.console import progress
@@ -34,7 +33,7 @@ def run(arguments: Namespace) -> int:
     for name in ("platform", "devices", "kind", "memory", "version"):
         table.add_column(name, overflow="fold")
     for platform in found:
-        table.add_row(*map(escape, _cells(platform, available)))
+        table.add_row(*_cells(platform, available))
     console().print(table)
     return DONE
 

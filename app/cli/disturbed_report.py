@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from app.cli.tables import console
@@ -33,7 +32,7 @@ def show(spreads: Spreads, text: str) -> None:
     """One line a variant: how much longer the last device takes, and how much of that its own work explains."""
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"with {escape(text)}, every device simulated (times predicted; links are shared as undisturbed)",
+        title=f"with {text}, every device simulated (times predicted; links are shared as undisturbed)",
         title_justify="left",
     )
     table.add_column("variant", no_wrap=True)
@@ -41,7 +40,7 @@ def show(spreads: Spreads, text: str) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for variant, found in spreads:
         table.add_row(
-            escape(variant.name),
+            variant.name,
             time_text(found.undisturbed),
             time_text(int(found.finish.max())),
             f"{found.slowdown:.3f}×",

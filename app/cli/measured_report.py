@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from app.cli.tables import console
@@ -23,7 +22,7 @@ def show(measured: Measured) -> None:
     shown = [o for o in measured.observations if o.measured][:SHOWN]
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"{escape(measured.variant.name)}: {measured.matched:,} of {measured.events:,} events belong to "
+        title=f"{measured.variant.name}: {measured.matched:,} of {measured.events:,} events belong to "
         "instructions; those that took longest, in one step",
         title_justify="left",
     )
@@ -33,7 +32,7 @@ def show(measured: Measured) -> None:
     for observation in shown:
         kind = " (transfer)" if observation.transfer else ""
         table.add_row(
-            escape(observation.name) + kind,
+            observation.name + kind,
             str(observation.executions),
             time_text(observation.measured),
             time_text(observation.predicted),
@@ -47,7 +46,7 @@ def show(measured: Measured) -> None:
     if missing:
         out.print(f"{missing} instructions that were predicted to take time are not in the profile")
     for unknown in measured.unmatched[:SHOWN]:
-        out.print(f"unknown: {escape(unknown.name)}, {unknown.count:,} events, {time_text(unknown.time)} in all")
+        out.print(f"unknown: {unknown.name}, {unknown.count:,} events, {time_text(unknown.time)} in all")
     if len(measured.unmatched) > SHOWN:
         out.print(f"and {len(measured.unmatched) - SHOWN} more names that no instruction has")
 

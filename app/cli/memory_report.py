@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from app.cli.tables import console
@@ -39,7 +38,7 @@ def show(found: Peaks) -> None:
         where = " > ".join(instructions[id_].name for id_ in peak.at)
         table = Table(
             box=box.SIMPLE_HEAD,
-            title=f"{escape(variant.name)}: {bytes_text(peak.size)} are live while {escape(where)} runs",
+            title=f"{variant.name}: {bytes_text(peak.size)} are live while {where} runs",
             title_justify="left",
         )
         table.add_column("buffer of", no_wrap=True)
@@ -47,7 +46,7 @@ def show(found: Peaks) -> None:
         table.add_column("last needed by", no_wrap=True)
         for holder in peak.holders[:SHOWN]:
             names = (instructions[id_].name for id_ in (holder.instruction, holder.last))
-            first, last = map(escape, names)
+            first, last = names
             table.add_row(first, bytes_text(holder.size), last)
         out.print(table)
         rest = peak.holders[SHOWN:]

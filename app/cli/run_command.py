@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from app.cli import loading, measured_report
@@ -106,7 +105,7 @@ def _show(module: Module, machine: Machine, found: Run) -> None:
     where = f"{found.devices} {found.platform} device{'s' if found.devices != 1 else ''} ({found.kind})"
     alone = f", one device's compute alone of {module.header.devices}" if found.alone else ""
     repeats = len(found.ran[0].timing.times)
-    out.print(f"{escape(module.name)}: measured on {where}{alone}, {repeats} executions of each, in turn")
+    out.print(f"{module.name}: measured on {where}{alone}, {repeats} executions of each, in turn")
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("variant", overflow="fold")
     for name in ("median", "", "quartiles apart", "fastest", f"predicted for {machine.chip.name}"):
@@ -116,13 +115,13 @@ def _show(module: Module, machine: Machine, found: Run) -> None:
     for ran in found.ran:
         timing = ran.timing
         table.add_row(
-            escape(timing.name),
+            timing.name,
             time_text(timing.median),
             "" if ran is found.ran[0] else gain_text(base, timing.median),
             time_text(timing.spread),
             time_text(min(timing.times)),
             time_text(ran.variant.metrics.makespan),
-            "" if timing.order is None else escape(str(timing.order)),
+            "" if timing.order is None else str(timing.order),
         )
     out.print(table)
 

@@ -33,8 +33,9 @@ class _Console(Console):
 
 
 def console() -> Console:
-    made = _Console(highlight=False)
-    return made if made.is_terminal else _Console(highlight=False, width=_PIPE_WIDTH)
+    """Standard output. Nothing printed is markup: names of instructions and origins of times have brackets."""
+    made = _Console(highlight=False, markup=False)
+    return made if made.is_terminal else _Console(highlight=False, markup=False, width=_PIPE_WIDTH)
 
 
 def show_module(module: Module, machine: Machine) -> None:
@@ -105,7 +106,7 @@ def show_variants(variants: Sequence[Variant]) -> None:
     console().print(table)
     for variant in variants:
         if variant.over_memory:
-            console().print(f"▲ {variant.name}: {variant.memory_warning}", markup=False)
+            console().print(f"▲ {variant.name}: {variant.memory_warning}")
 
 
 def _total(variant: Variant) -> str:
@@ -132,7 +133,7 @@ def show_trials(found: Tuning) -> None:
             table.add_row(trial.plan.passes or "–", trial.plan.scheduler, budget, time_text(makespan), gain)
         console().print(table)
     for reason, count in Counter(t.why_not for t in found.trials if t.metrics is None).most_common(_MOST_REASONS):
-        console().print(f"{count} not possible: {reason}", markup=False)
+        console().print(f"{count} not possible: {reason}")
 
 
 def show_rulings(judgement: Judgement) -> None:
