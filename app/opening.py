@@ -20,6 +20,7 @@ from engine.session import edits, files
 from engine.session.plan import MachineSpec
 from engine.session.session import ModuleFile
 from views.dump import DumpDialog
+from views.menu_text import verbatim
 
 if TYPE_CHECKING:
     from app.explorer import Explorer
@@ -75,10 +76,10 @@ class Opening:
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         names = Path(others[0]).name if len(others) == 1 else f"{len(others)} files"
         if not any(files.is_session(path) for path in others):
-            adding = menu.addAction(f"Add {names} beside {session.label(session.modules[0].key)}")
+            adding = menu.addAction(verbatim(f"Add {names} beside {session.label(session.modules[0].key)}"))
             adding.triggered.connect(lambda: self.add(*others))
             menu.setDefaultAction(adding)
-        menu.addAction(f"Open {names} instead").triggered.connect(lambda: self.open(*others))
+        menu.addAction(verbatim(f"Open {names} instead")).triggered.connect(lambda: self.open(*others))
         menu.addSeparator()
         menu.addAction("Cancel")
         menu.popup(QCursor.pos())

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu
 from app.actions.action import Action, Scope
 from app.actions.table import ACTIONS, MENUS
 from engine.session.session import Session
+from views.menu_text import verbatim
 from views.ports import follow
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _add_recent(explorer: Explorer, menu: QMenu, before: QAction) -> None:
     def fill() -> None:
         recent.clear()
         for path in explorer.recent():
-            recent.addAction(path, opener(path))
+            recent.addAction(verbatim(path), opener(path))
         if not explorer.recent():
             recent.addAction("nothing was opened yet").setEnabled(False)  # Qt's signature
 
