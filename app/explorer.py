@@ -81,16 +81,11 @@ class Explorer(QObject):
         self.evaluations: Evaluations = Evaluations(self.store, self.job_list, self)
         self.trials: Trials = Trials(self.job_list, self)
         self.documents: Documents = Documents(self.store, self.job_list, settings, self)
-        self.documents.read.connect(lambda: self.evaluations.set_modules(self.documents.modules))
-        self.documents.read.connect(lambda: self.trials.set_modules(self.documents.modules))
         self.pruning: Pruning = Pruning(self.store, self.job_list, self.evaluations, self)
-        self.documents.read.connect(lambda: self.pruning.set_modules(self.documents.modules))
         self.recordings: Recordings = Recordings(self.store, self.job_list, self)
-        self.documents.read.connect(lambda: self.recordings.set_modules(self.documents.modules))
         self.matches: Matches = Matches(self.store, self.job_list, self)
-        self.documents.read.connect(lambda: self.matches.set_modules(self.documents.modules))
         self.runs: Runs = Runs(self.store, self.job_list, settings.folder / kept.FOLDER, self)
-        self.documents.read.connect(lambda: self.runs.set_modules(self.documents.modules))
+        self.documents.read.connect(self._hand_modules_on)
         self.recovery: Recovery = Recovery(self.store, settings.folder, self)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
@@ -139,6 +134,15 @@ class Explorer(QObject):
         self.window.timelines.search.line.textChanged.connect(self.graph.marking.search_for)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
         self._retitle()
+        self._tell_of_documents()
+
+    def _hand_modules_on(self) -> None:
+        """Give the modules that are there now to everybody who computes with them."""
+        for part in (self.evaluations, self.trials, self.pruning, self.recordings, self.matches, self.runs):
+            part.set_modules(self.documents.modules)
+
+    def _tell_of_documents(self) -> None:
+        """Have the window say what becomes of files."""
         self.documents.changed_on_disk.connect(self._changed_on_disk)
         self.documents.noticed.connect(self.say)
         self.documents.refused.connect(self.window.notices.say)
