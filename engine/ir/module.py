@@ -107,7 +107,7 @@ class Module:
 
     def __reduce__(self) -> tuple[object, ...]:
         """For sending a module to a worker process: what can be computed again is left out."""
-        kept = (self.header, self.notes, dict(self.origins), self.source, self.elided)
+        kept = (self.header, self.notes, dict(self.origins), self.source, self.elided, self.job_mesh)
         return _restore, (self.__dict__.get("serialised") or self.proto.SerializeToString(), *kept)
 
     def with_notes(self, *notes: str) -> Module:
@@ -121,6 +121,7 @@ def _restore(
     origins: Mapping[int, tuple[int, ...]],
     source: Source | None,
     elided: frozenset[int],
+    job_mesh: JobMesh | None,
 ) -> Module:
     sent = _Sent.__new__(_Sent)
     sent.__dict__.update(
@@ -130,6 +131,7 @@ def _restore(
         origins=MappingProxyType(origins),
         source=source,
         elided=elided,
+        job_mesh=job_mesh,
     )
     return sent
 
