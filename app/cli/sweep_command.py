@@ -56,6 +56,7 @@ def _as_json(row: Row) -> dict[str, object]:
     return {
         "value": row.value,
         "base_makespan_us": microseconds(row.base.makespan),
+        "budget": row.budget or None,
         "makespan_us": microseconds(found.makespan) if found else None,
         "exposed_comm_us": microseconds(found.exposed) if found else None,
         "peak_memory_bytes": found.peak_memory if found else None,
@@ -83,7 +84,7 @@ def _show(quantity: str, rows: Sequence[Row]) -> None:
             gain_text(row.base.makespan, found.makespan),
             time_text(found.exposed),
             bytes_text(found.peak_memory),
-            str(found.max_in_flight),
+            f"{found.max_in_flight} of {row.budget}",
             "◂ within 1 % of the best" if row is best else "",
         )
     console().print(table)

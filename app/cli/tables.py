@@ -104,9 +104,25 @@ def show_variants(variants: Sequence[Variant]) -> None:
             "" if measured else time_text(m.lower_bound),
         )
     console().print(table)
+    for said in _in_force(variants):
+        console().print(said, markup=False)
     for variant in variants:
         if variant.over_memory:
             console().print(f"▲ {variant.name}: {variant.memory_warning}")
+
+
+def _in_force(variants: Sequence[Variant]) -> Iterable[str]:
+    """Budgets that limit kinds as well as the total, for which the column has no room, and what is planned under them.
+
+    The order of the module as loaded is under none.
+    """
+    found: dict[str, list[str]] = {}
+    for variant in variants:
+        budget = variant.schedule.budget
+        if budget.by_kind and budget.total is not None and not variant.is_measured and variant is not variants[0]:
+            found.setdefault(str(budget), []).append(variant.name)
+    for budget_text, names in found.items():
+        yield f"in flight at most {budget_text}" + (f": {'; '.join(names)}" if len(found) > 1 else "")
 
 
 def _total(variant: Variant) -> str:

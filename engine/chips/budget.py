@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
 
@@ -61,7 +61,7 @@ class Budget:
     """How many asynchronous operations may be in flight at any moment; callees count while they run.
 
     The text form is ``4``, by kind ``permute=4,gather=1,total=5``, or ``unlimited``. `parse` and `str` are each other's
-    inverse.
+    inverse. A bare number is the total: the chip's limits by kind stay (see `on`).
     """
 
     total: int | None = None
@@ -103,6 +103,13 @@ class Budget:
         if self.total is not None:
             parts.append(f"total={self.total}" if parts else str(self.total))
         return ",".join(parts) or "unlimited"
+
+    def on(self, usual: Budget) -> Budget:
+        """What is in force on a chip whose own budget is `usual`: a total alone leaves the limits by kind as they are.
+
+        Limits by kind that are named stand for themselves, and ``unlimited`` lifts all.
+        """
+        return self if self.total is None or self.by_kind else replace(self, by_kind=usual.by_kind)
 
     def limit(self, kind: Kind) -> int | None:
         """How many of `kind` may be in flight, from its own limit and the total; None is unlimited."""

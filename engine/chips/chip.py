@@ -157,6 +157,10 @@ class Chip:
     uncertain: tuple[tuple[str, str], ...] = ()
     """Figures that sources disagree on or that are guessed, each with the reason."""
 
+    def budget(self, given: Budget | None) -> Budget:
+        """What may be in flight here under a plan's budget; None is the chip's own."""
+        return self.default_budget if given is None else given.on(self.default_budget)
+
     def peak(self, dtype: str) -> float:
         """Peak for an XLA dtype name: of the type itself, of its family, else of the nearest wider type listed."""
         for key in (dtype, *_STAND_INS.get(dtype, ())):

@@ -99,7 +99,7 @@ class Evaluator:
         return replace(result, notes=_distinct(self.module.notes, self.machine.notes, result.notes))
 
     def _means(self, plan: Plan) -> tuple[Scheduler, Budget]:
-        return parse_scheduler(plan.scheduler), plan.budget or self.machine.chip.default_budget
+        return parse_scheduler(plan.scheduler), self.machine.chip.budget(plan.budget)
 
     def _transform(
         self, pipeline: Pipeline, scheduler: Scheduler, budget: Budget, control: Control

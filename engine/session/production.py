@@ -195,7 +195,7 @@ class Production:
         Permutes that go the same way follow each other. Raises Infeasible where no order fits the plan's budget.
         """
         program = price(loose.predicted, self.machine)
-        budget = plan.budget or self.machine.chip.default_budget
+        budget = self.machine.chip.budget(plan.budget)
         scheduler = parse_scheduler(plan.scheduler)
         schedule = _apart(
             program, schedule_program(program, scheduler, budget, memory_cap=plan.memory_cap, control=control)

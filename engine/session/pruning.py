@@ -75,7 +75,9 @@ def _retreats(base: Variant, plan: Plan, whole: str) -> Iterator[tuple[str, str,
     yield "as loaded", base.plan.passes, plan.budget
     # A compiler's order may have more in flight than a chip's default budget, which nobody chose, lets ours have.
     if plan.budget is None and base.program.module.is_scheduled:
-        yield "as loaded", base.plan.passes, Budget(base.metrics.max_in_flight)
+        most = base.metrics.max_in_flight
+        by_kind = base.program.machine.chip.default_budget.by_kind
+        yield "as loaded", base.plan.passes, Budget(most, tuple((kind, max(limit, most)) for kind, limit in by_kind))
 
 
 @dataclass(frozen=True)

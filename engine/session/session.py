@@ -89,10 +89,10 @@ class Entry:
 
     @property
     def budget(self) -> Budget:
-        """The plan's, or the chip's as far as it is known."""
-        if self.plan.budget is not None or self.variant is None:
+        """What may be in flight, as far as it is known: the chip's limits are when there is a variant."""
+        if self.variant is None:
             return self.plan.budget or Budget()
-        return self.variant.program.machine.chip.default_budget
+        return self.variant.program.machine.chip.budget(self.plan.budget)
 
     @property
     def title(self) -> str:

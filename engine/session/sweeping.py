@@ -66,6 +66,8 @@ class Row:
     base: Metrics
     """Of the module as loaded on the same machine."""
     problem: str = ""
+    budget: str = ""
+    """What may be in flight; empty where no order fits."""
 
     @property
     def gain(self) -> float:
@@ -99,7 +101,7 @@ def sweep(
         part.step(0.0, f"{over.quantity} {value}")
         chosen = plan
         if over.quantity == Quantity.BUDGET:
-            chosen = replace(plan, budget=Budget.parse(value))
+            chosen = replace(plan, budget=_in_place_of(plan.budget, Budget.parse(value)))
         elif over.quantity == Quantity.LINK_BANDWIDTH:
             evaluator = Evaluator(module, spec, imports, with_bandwidth(load_chip(spec.chip), float(value)))
         else:
@@ -143,7 +145,8 @@ def _scaled(rate: Rate, factor: float) -> Rate:
 def _row(evaluator: Evaluator, value: str, plan: Plan, control: Control) -> Row:
     base = evaluator.evaluate(plain_plan(evaluator.module), control=control.part(0.0, 0.3)).metrics
     try:
-        return Row(value, evaluator.evaluate(plan, control=control.part(0.3, 1.0)).metrics, base)
+        made = evaluator.evaluate(plan, control=control.part(0.3, 1.0))
+        return Row(value, made.metrics, base, budget=str(made.schedule.budget))
     except Infeasible as error:
         return Row(value, None, base, str(error))
 
@@ -155,6 +158,11 @@ def _budgets(text: str) -> Iterable[str]:
             raise UsageError(f"budgets run upwards from at least 1, as in budget=1..16; '{text}' does not")
         return [str(budget) for budget in range(first, last + 1)]
     return [str(Budget.parse(part)) for part in text.split(",")]
+
+
+def _in_place_of(given: Budget | None, swept: Budget) -> Budget:
+    """`swept`, a total alone beside the limits by kind of the plan's own budget."""
+    return replace(given, total=swept.total) if given is not None and swept.by_kind == () and swept.total else swept
 
 
 def _factors(text: str) -> Iterable[str]:

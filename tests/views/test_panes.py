@@ -87,6 +87,16 @@ class TestPlanLine:
         line.budget.setValue(3)
         assert active_plan(host).budget == replace(by_kind, total=3)
 
+    def test_another_total_is_what_the_command_line_means_by_a_number(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        line.budget.setValue(3)
+        entry = host.store.state.active_entry
+        assert entry is not None
+        assert entry.plan.budget == Budget(3)
+        assert str(entry.budget) == "permute=4,gather=2,total=3"
+        assert str(entry.budget) in line.budget_text.toolTip()
+
     def test_options_of_a_pass_that_is_off_cannot_be_chosen(self, qtbot: QtBot, host: FakeHost) -> None:
         line = PlanLine(host)
         qtbot.addWidget(line)
@@ -300,7 +310,7 @@ class TestCompare:
         pane = ComparePane(host)
         qtbot.addWidget(pane)
         pane.try_all()
-        assert len(host.wanted) == len(all_plans(BEST, Budget())) == 48
+        assert len(host.wanted) == len(all_plans(BEST)) == 48
         plan = host.wanted[5].plan
         host.learn(host.wanted[5], metrics(10))
         host.learn(host.wanted[6], "no order fits")

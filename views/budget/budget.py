@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from engine.chips.budget import Budget
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
@@ -153,7 +154,7 @@ def _missing(why_not: Sequence[str]) -> str:
 
 def _with_budget(entry: Entry, total: int) -> Plan:
     """Another total; limits by kind stay."""
-    return replace(entry.plan, budget=replace(entry.budget, total=total))
+    return replace(entry.plan, budget=replace(entry.plan.budget or Budget(), total=total))
 
 
 def _without_budget(entry: Entry) -> Asked:

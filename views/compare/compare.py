@@ -137,7 +137,7 @@ class ComparePane(QWidget):
         """Predict every combination; the table fills as results come."""
         entry = self._host.store.state.active_entry
         if entry is not None:
-            self._tried, self._tried_of = all_plans(entry.plan, entry.budget), entry.module
+            self._tried, self._tried_of = all_plans(entry.plan), entry.module
             self._host.predict("trying all", [entry.asking(plan) for plan in self._tried])
             self.refresh()
 

@@ -81,8 +81,9 @@ def best_of(column: Column, metrics: Sequence[Metrics]) -> float | None:
     return min(values) if column.less else max(values)
 
 
-def all_plans(plan: Plan, budget: Budget) -> tuple[Plan, ...]:
-    """What "try all" tries: schedulers × budgets × unroll × ring, with the rest of `plan` and `budget` as they are."""
+def all_plans(plan: Plan) -> tuple[Plan, ...]:
+    """What "try all" tries: schedulers × budgets × unroll × ring, with the rest of `plan` as it is."""
+    budget = plan.budget or Budget()  # limits by kind stay
     if edits.options_of(plan, "decompose") is None:
         plan = edits.with_options(edits.with_options(plan, "decompose", {}), "async-permute", {})
     made = []

@@ -8,6 +8,7 @@ from dataclasses import replace
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QToolTip, QWidget
 
+from engine.chips.budget import Budget
 from engine.chips.library import chips
 from engine.errors import UsageError
 from engine.quantities import bytes_text, parse_bytes
@@ -133,7 +134,7 @@ class PlanLine(QWidget):
         own = plan.budget is None
         unknown = own and entry.variant is None
         text = "" if unknown else "no limit" if limit is None else str(limit)
-        by_kind = ", by kind" if plan.budget is not None and plan.budget.by_kind else ""
+        by_kind = ", by kind" if entry.budget.by_kind else ""
         self.budget_text.setText(f"{text} (chip's)".lstrip() if own else f"{text}{by_kind}")
         self.budget_text.setToolTip(f"in flight at most: {entry.budget}")
         self._show_cap()
@@ -171,7 +172,7 @@ class PlanLine(QWidget):
     def _set_budget(self, limit: int) -> None:
         entry = self._host.store.state.active_entry
         if entry is not None:
-            budget = replace(entry.budget, total=limit)  # limits by kind stay
+            budget = replace(entry.plan.budget or Budget(), total=limit)  # limits by kind stay
             self._replan(f"Budget {limit}", lambda plan: replace(plan, budget=budget), merge="budget")
 
     def _set_cap(self) -> None:

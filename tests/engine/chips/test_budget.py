@@ -48,6 +48,22 @@ def test_what_is_no_budget_is_refused(text: str, said: str) -> None:
         Budget.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "in_force"),
+    [
+        ("3", "permute=4,gather=2,total=3"),
+        ("total=12", "permute=4,gather=2,total=12"),
+        ("permute=1", "permute=1"),
+        ("permute=6,total=7", "permute=6,total=7"),
+        ("unlimited", "unlimited"),
+    ],
+)
+def test_a_total_alone_leaves_the_limits_of_the_chip_by_kind(text: str, in_force: str) -> None:
+    usual = Budget.parse("permute=4,gather=2,total=8")
+    assert Budget.parse(text).on(usual) == Budget.parse(in_force)
+    assert Budget.parse(text).on(Budget(1)) == Budget.parse(text)
+
+
 def test_the_limit_of_a_kind_is_the_tighter_of_its_own_and_the_total() -> None:
     budget = Budget(3, ((Kind.PERMUTE, 4), (Kind.ALL_GATHER, 1)))
     assert [budget.limit(k) for k in (Kind.PERMUTE, Kind.ALL_GATHER, Kind.COPY)] == [3, 1, 3]

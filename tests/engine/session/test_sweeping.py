@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.chips.budget import Budget
 from engine.chips.chip import DomainLinks, TorusLinks
 from engine.chips.library import load_chip
 from engine.errors import UsageError
@@ -80,6 +81,14 @@ def test_a_larger_budget_never_holds_less_in_flight_than_is_useful(module: Modul
         assert row.metrics is not None
         assert row.metrics.max_in_flight <= budget
         assert row.base == rows[0].base
+
+
+def test_a_swept_budget_keeps_the_limits_by_kind_of_the_plan_and_else_of_the_chip(module: Module) -> None:
+    over = Range.parse("budget=3")
+    assert sweep(module, SPEC, FORCED, over)[0].budget == "permute=4,gather=2,total=3"
+    by_kind = replace(FORCED, budget=Budget.parse("permute=1"))
+    assert sweep(module, SPEC, by_kind, over)[0].budget == "permute=1,total=3"
+    assert sweep(module, SPEC, by_kind, Range.parse("budget=unlimited"))[0].budget == "unlimited"
 
 
 def test_faster_links_are_not_slower(module: Module) -> None:
