@@ -7,12 +7,12 @@ from pytestqt.qtbot import QtBot
 from app.explorer import Explorer
 from engine.session import edits
 from engine.session.plan import Plan
+from tests.app.waiting import LONG
 from tests.places import SAMPLES
 from views.fusion.pane import FusionPane
 
 SAMPLE = SAMPLES / "mlp_fig2_train_16_large.hlo"
 SITE = "force=all-reduce,forbid=all-gather;all-gather.1;all-reduce.1,chain=off,form=rolled,ring=one"
-LONG = 60_000
 
 
 def show(qtbot: QtBot, explorer: Explorer, unroll: int, policy: str) -> FusionPane:

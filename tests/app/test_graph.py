@@ -10,10 +10,10 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from engine.layout.outline import Side
+from tests.app.waiting import LONG
 from tests.places import SAMPLES
 
 SAMPLE = SAMPLES / "mlp_chain_forward_4_f32.hlo"
-LONG = 60_000
 
 
 def test_passes_are_stepped_through_by_keys(qtbot: QtBot, explorer: Explorer) -> None:

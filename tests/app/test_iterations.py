@@ -18,16 +18,11 @@ from engine.session import edits
 from engine.session.plan import AS_LOADED, MachineSpec
 from engine.session.variant import Variant
 from engine.simulate.simulator import SimulationOptions, simulate
+from tests.app.waiting import LONG, drawn
 from tests.places import SAMPLES
 from views.timeline.iterations import iteration_span, loop_at
 
 SAMPLE = SAMPLES / "decoder_fig2_scan_4_f32.hlo"
-LONG = 60_000
-
-
-def settled(explorer: Explorer) -> bool:
-    session = explorer.store.state
-    return session.facts is not None and not any(entry.pending for entry in session.entries)
 
 
 def active(explorer: Explorer) -> Variant:
@@ -40,7 +35,7 @@ def test_an_iteration_is_shown_and_unfolded_where_it_has_to_be(
     qtbot: QtBot, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     explorer.open(str(SAMPLE))
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     explorer.iterations.ask()
     assert explorer.window.statusBar().currentMessage().startswith("Select a loop")
     variant, key = active(explorer), explorer.store.state.active
@@ -58,12 +53,12 @@ def test_an_iteration_is_shown_and_unfolded_where_it_has_to_be(
 
     folded = simulate(variant.program, variant.schedule, SimulationOptions(slice_cap=0)).timeline
     hidden = 2 if last > 3 else 0
-    drawn = replace(variant, timeline=replace(folded, iteration=np.full(len(folded), -1)))
-    explorer.store.settle(entries=edits.arrived(explorer.store.state, key, drawn).entries)
-    frame = loop_at(drawn.timeline, (loop,))
+    simulated = replace(variant, timeline=replace(folded, iteration=np.full(len(folded), -1)))
+    explorer.store.settle(entries=edits.arrived(explorer.store.state, key, simulated).entries)
+    frame = loop_at(simulated.timeline, (loop,))
     assert frame is not None
-    explorer.iterations.show(key, drawn, frame, hidden)
-    qtbot.waitUntil(lambda: active(explorer) is not drawn, timeout=LONG)
+    explorer.iterations.show(key, simulated, frame, hidden)
+    qtbot.waitUntil(lambda: active(explorer) is not simulated, timeout=LONG)
     found = loop_at(active(explorer).timeline, (loop,))
     assert found is not None
     assert iteration_span(active(explorer).timeline, found, hidden) is not None

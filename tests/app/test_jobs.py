@@ -16,8 +16,8 @@ from app.jobs import Jobs
 from engine import worker
 from engine.control import Cancelled
 from engine.errors import LapstrakeError, WorkerError
+from tests.app.waiting import LONG
 
-LONG = 60_000
 SLEEP = "tests.app.slow:sleep"
 
 

@@ -17,6 +17,7 @@ from engine.session import edits, files
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
+from tests.app.waiting import LONG
 from tests.places import SAMPLES
 from views.budget.budget import BudgetPane
 from views.compare.differences import DifferencePane
@@ -27,7 +28,6 @@ from views.hlo_text.pane import HloPane
 FORWARD = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 TRAIN = SAMPLES / "mlp_fig2_train_4_f32.hlo"
 CHAIN = SAMPLES / "mlp_chain_forward_4_f32.hlo"
-LONG = 60_000
 
 
 def settled(explorer: Explorer, modules: int) -> bool:

@@ -14,11 +14,11 @@ from app.settings import Settings
 from engine.session import edits
 from engine.session.plan import BEST_PASSES, Plan
 from engine.session.session import Entry
+from tests.app.waiting import LONG
 from tests.places import SAMPLES
 
 SAMPLE = SAMPLES / "mlp_chain.hlo"
 """Its chain gains by the gate and loses in the simulator, on TPU v4."""
-LONG = 60_000
 
 
 @pytest.fixture

@@ -16,26 +16,13 @@ from pytestqt.qtbot import QtBot
 from app.explorer import Explorer
 from app.watching import FileWatch
 from engine.session import edits
-from engine.session.session import Session
+from tests.app.waiting import LONG, opened, settled
 from tests.places import SAMPLES
 
 FORWARD = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 TRAIN = SAMPLES / "mlp_fig2_train_4_f32.hlo"
-LONG = 60_000
 DEADLY = "HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[2] parameter(2)\n}\n"
 """XLA's parser aborts on it."""
-
-
-def settled(explorer: Explorer) -> bool:
-    session = explorer.store.state
-    idle = not any(job.state == "running" for job in explorer.jobs())
-    return idle and not explorer.documents.replacing and not any(e.pending for e in session.entries)
-
-
-def opened(qtbot: QtBot, explorer: Explorer, *paths: Path) -> Session:
-    explorer.open(*map(str, paths))
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
-    return explorer.store.state
 
 
 def damaged(folder: Path) -> dict[str, str]:

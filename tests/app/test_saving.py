@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from engine.session import edits, files
-from tests.app.test_replacing import FORWARD, LONG, opened, settled
+from tests.app.test_replacing import FORWARD
+from tests.app.waiting import LONG, opened, settled
 
 _Button = QMessageBox.StandardButton
 

@@ -10,7 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from engine.session import edits
-from tests.app.test_replacing import FORWARD, LONG, TRAIN, opened, settled
+from tests.app.test_replacing import FORWARD, TRAIN
+from tests.app.waiting import LONG, opened, settled
 
 
 def work(explorer: Explorer) -> tuple[object, ...]:

@@ -20,24 +20,17 @@ from engine.session.commands import report_command
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Check, Session
 from engine.session.store import Store
+from tests.app.waiting import LONG, drawn
 from tests.places import SAMPLES
 from views.palette import CommandPalette
 from views.theme import DARK
 
 SAMPLE = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
-LONG = 60_000
-
-
-def settled(explorer: Explorer) -> bool:
-    session = explorer.store.state
-    if explorer.documents.replacing:
-        return False
-    return bool(session.problem) or (session.facts is not None and not any(e.pending for e in session.entries))
 
 
 def open_sample(qtbot: QtBot, explorer: Explorer) -> Session:
     explorer.open(str(SAMPLE))
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     return explorer.store.state
 
 
@@ -55,7 +48,7 @@ def test_a_file_becomes_variants_that_can_be_changed_saved_and_opened_again(
     assert active is not None
     assert active.candidates
     explorer.window.plan_line.budget.setValue(1)
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     changed = explorer.store.state.active_variant
     assert changed is not None
     assert changed.schedule.budget.total == 1
@@ -67,7 +60,7 @@ def test_a_file_becomes_variants_that_can_be_changed_saved_and_opened_again(
     assert explorer.documents.save(str(place)) == ""
     assert json.loads(place.read_text("utf-8"))["lapstrake_session"] == files.VERSION
     explorer.open(str(place))
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     reopened = explorer.store.state
     assert [(e.key, e.plan, e.machine) for e in reopened.entries] == [
         (e.key, e.plan, e.machine) for e in session.entries
@@ -82,12 +75,12 @@ def test_a_bad_file_says_what_is_wrong_where_its_timelines_would_be(
     bad.write_text("HloModule m\nENTRY e {\n  ROOT r = f32[] negate(nobody)\n}\n", "utf-8")
     for path in (bad, tmp_path, tmp_path / "missing.hlo"):
         explorer.open(str(path))
-        qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+        qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
         assert explorer.store.state.problem
         assert explorer.window.timelines.problem.isVisible()
     bad.write_bytes(SAMPLE.read_bytes())
     explorer.open(str(bad))
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     assert not explorer.store.state.problem
 
 
@@ -97,7 +90,7 @@ def test_a_plan_that_cannot_be_made_fails_in_its_place(qtbot: QtBot, explorer: E
     assert entry is not None
     broken = edits.with_options(entry.plan, "decompose", {"ring": "sideways"})
     explorer.store.become("Break", edits.planned(session, entry.key, broken))
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     failed = explorer.store.state.active_entry
     assert failed is not None
     assert "sideways" in failed.error
@@ -239,7 +232,7 @@ def test_the_module_as_loaded_is_shown_before_others_are_begun(qtbot: QtBot, exp
 
     stops = explorer.store.subscribe(session_changed), explorer.watch_jobs(jobs_changed)
     explorer.open(str(SAMPLE))
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     for stop in stops:
         stop()
     base = explorer.store.state.base
@@ -262,7 +255,7 @@ def test_a_mesh_that_does_not_fit_stays_refused_until_it_is_another(qtbot: QtBot
     QCoreApplication.processEvents()
     assert refused()
     explorer.perform("undo")
-    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     assert not any(entry.error for entry in explorer.store.state.entries)
     mesh.setText("x=3")
     mesh.editingFinished.emit()
