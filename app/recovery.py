@@ -40,7 +40,7 @@ class Recovery(QObject):
     def left_behind(self) -> tuple[Path, ...]:
         """Autosaved sessions of processes that are gone, newest first."""
         found = [p for p in self._folder.glob(f"autosave-*{files.SUFFIX}") if not _alive(_process(p))]
-        return tuple(sorted(found, key=lambda p: p.stat().st_mtime, reverse=True))
+        return tuple(sorted(found, key=_written, reverse=True))
 
     def last(self) -> Path | None:
         """What to go on with: what a crash left behind, else the session of the window that was closed last."""
@@ -70,6 +70,14 @@ class Recovery(QObject):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if changed - TRANSIENT and session.entries:
             self._timer.start()
+
+
+def _written(path: Path) -> float:
+    """Seconds; 0 for a file that another window has just taken over."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _process(path: Path) -> int:

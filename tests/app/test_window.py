@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QCoreApplication, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
@@ -202,6 +204,15 @@ class TestRecovery:
         assert recovery.last() == crashed
         recovery.discard()
         assert recovery.last() is None
+        recovery.close()
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows lets few users make links")
+    def test_a_file_that_goes_while_it_is_looked_at_is_passed_over(self, qtbot: QtBot, tmp_path: Path) -> None:
+        (tmp_path / "autosave-999999998.lapstrake").symlink_to("gone")
+        crashed = tmp_path / "autosave-999999999.lapstrake"
+        crashed.touch()
+        recovery = self.recovery(tmp_path)
+        assert recovery.last() == crashed
         recovery.close()
 
     def test_what_was_open_at_the_end_can_be_gone_on_with(self, qtbot: QtBot, tmp_path: Path) -> None:
