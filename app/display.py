@@ -28,19 +28,25 @@ class Trial:
         self._said = Path(self._folder.name) / "stderr"
         spawning = multiprocessing.get_context("spawn")
         self._child = spawning.Process(target=_try_application, args=(platform, str(self._said)))
-        self._child.start()
+        self._refused = ""
+        try:
+            self._child.start()
+        except OSError as error:
+            self._refused = f"no process could be started to try it: {error.strerror or error}"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._child.is_alive():
+        if not self._refused:
             self._child.kill()
-        self._child.join()
+            self._child.join()
         self._folder.cleanup()
 
     def trouble(self) -> str | None:
         """Why no QApplication can be made here, in Qt's own words, or None where one can. Waits for the child."""
+        if self._refused:
+            return self._refused
         self._child.join(DEADLINE_S)
         if self._child.is_alive():
             return f"Qt did not start within {DEADLINE_S:.0f} s"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from multiprocessing.context import SpawnProcess
+from typing import NoReturn
 
 import pytest
 
@@ -39,3 +43,12 @@ def test_packages_are_named_on_linux(monkeypatch: pytest.MonkeyPatch, system: st
     text = display.advice("libEGL.so.1 is missing")
     assert "libEGL.so.1 is missing" in text
     assert ("libxcb-cursor0" in text) is told
+
+
+def test_where_no_process_can_be_started_that_is_the_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(process: SpawnProcess) -> NoReturn:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(SpawnProcess, "start", refuse)
+    trouble = display.display_trouble("offscreen")
+    assert trouble == f"no process could be started to try it: {os.strerror(errno.EAGAIN)}"
