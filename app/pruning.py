@@ -1,12 +1,14 @@
-"""Default plans that turn out slower than their module as loaded give way to a better one, once everything is drawn.
+"""Default plans give way to what reports show under their name, once everything is drawn, and are called what they are.
 
-Only where the user has not chosen the plan: an entry as it was opened, with its passes and its name untouched. It is no
-step that Undo takes back, for nothing that was decided is lost.
+Reports try each row of sites whole before they show anything; the window shows the plan as it is first. Only where the
+user has not chosen the plan: an entry as it was opened, with its plan and its name untouched, or what was made of it
+here and is now asked for on another machine. It is no step that Undo takes back, for nothing that was decided is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject
 
@@ -15,10 +17,22 @@ from app.jobs import Jobs
 from app.soon import Soon
 from engine.ir.module import Module
 from engine.session import edits
-from engine.session.plan import best_passes, plain_plan
+from engine.session.evaluation import DECOMPOSED, UNDECOMPOSED, truly_named
+from engine.session.plan import Plan, best_passes, plain_plan
+from engine.session.pruning import may_be_better
 from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A plan that an entry has from here."""
+
+    asked: Asked
+    name: str
+    given: Plan
+    """The default plan that it was made of."""
 
 
 class Pruning(QObject):
@@ -33,6 +47,7 @@ class Pruning(QObject):
         self._evaluations = evaluations
         self._modules: Mapping[str, Module] = {}
         self._tried: set[tuple[str, Asked]] = set()
+        self._made: dict[str, _Made] = {}
         self._job = 0
         self._soon = Soon(self._look, self)
         self._stop = store.subscribe(lambda session, changed: self._soon.start() if "entries" in changed else None)
@@ -45,6 +60,7 @@ class Pruning(QObject):
         """The modules that are there now, by their keys."""
         gone = {key for key in self._modules if self._modules[key] is not modules.get(key)}
         self._tried = {(key, asked) for key, asked in self._tried if asked.module not in gone}
+        self._made = {key: made for key, made in self._made.items() if made.asked.module not in gone}
         self._modules = dict(modules)
 
     def _look(self) -> None:
@@ -53,7 +69,17 @@ class Pruning(QObject):
             return
         for entry in session.entries:
             module = self._modules.get(entry.module)
-            if module is None or (entry.key, entry.asked) in self._tried or not _is_slow(session, entry, module):
+            plan = self._default(session, entry, module) if module is not None else None
+            if module is None or plan is None or entry.variant is None:
+                continue
+            named = truly_named(replace(entry.variant, name=entry.name))
+            if named.name != entry.name:
+                self._store.settle(entries=edits.pruned(session, entry.key, named).entries)
+                return
+            base = _base(session, entry, module)
+            if (entry.key, entry.asked) in self._tried or base is None:
+                continue
+            if plan == entry.plan and not may_be_better(base, entry.variant):
                 continue
             self._tried.add((entry.key, entry.asked))
             self._job = self._jobs.start(
@@ -61,32 +87,50 @@ class Pruning(QObject):
                 "app.work:prune",
                 module,
                 entry.machine,
-                entry.plan,
-                entry.name,
-                done=self._arrival(entry),
+                plan,
+                f"{DECOMPOSED}, {plan.scheduler}",
+                done=self._arrival(entry, plan),
                 failed=lambda error: self._soon.start(),
                 entry=entry.key,
-                near=shared_by(module, entry.machine, entry.plan),
+                near=shared_by(module, entry.machine, plan),
             )
             return
 
-    def _arrival(self, asked_for: Entry) -> Callable[[Variant], None]:
+    def _arrival(self, asked_for: Entry, given: Plan) -> Callable[[Variant], None]:
         def arrived(variant: Variant) -> None:
             entry = self._store.state.entry(asked_for.key)
             if entry is not None and (entry.asked, entry.name) == (asked_for.asked, asked_for.name):
-                self._evaluations.remember(entry.asking(variant.plan), variant)
+                asked = entry.asking(variant.plan)
+                self._made[entry.key] = _Made(asked, variant.name, given)
+                self._tried.add((entry.key, asked))
+                self._evaluations.remember(asked, variant)
                 self._store.settle(entries=edits.pruned(self._store.state, entry.key, variant).entries)
+            else:  # undone later, it is to be tried after all
+                self._tried.discard((asked_for.key, asked_for.asked))
             self._soon.start()
 
         return arrived
 
+    def _default(self, session: Session, entry: Entry, module: Module) -> Plan | None:
+        """The default plan that an up-to-date entry stands for, where nobody chose another one or named it."""
+        if entry.stale or entry.recording is not None or entry.plan.scheduler == "memory":
+            return None
+        made = self._made.get(entry.key)
+        if made is not None and (entry.module, entry.plan, entry.name) == (
+            made.asked.module,
+            made.asked.plan,
+            made.name,
+        ):
+            return made.given
+        file = session.module(entry.module)
+        plans = file.facts.plans if file is not None and file.facts is not None else ()
+        if entry.plan.passes != best_passes(module) or entry.plan not in (plan for _, plan in plans):
+            return None
+        names = (f"{named}, {entry.plan.scheduler}" for named in (DECOMPOSED, UNDECOMPOSED))
+        return entry.plan if entry.name in names else None
 
-def _is_slow(session: Session, entry: Entry, module: Module) -> bool:
-    """Whether an entry shows a plan that nobody chose, slower than the module as loaded."""
-    if entry.variant is None or entry.stale or entry.recording is not None or not entry.name:
-        return False
-    if entry.plan.passes != best_passes(module) or entry.plan.scheduler == "memory":
-        return False
+
+def _base(session: Session, entry: Entry, module: Module) -> Variant | None:
+    """The module of `entry` as loaded on the same machine, where it is shown."""
     like = entry.asking(plain_plan(module))
-    base = next((e.variant for e in session.entries if e.asked == like and e.recording is None), None)
-    return base is not None and entry.variant.metrics.makespan > base.metrics.makespan
+    return next((e.variant for e in session.entries if e.asked == like and e.recording is None), None)

@@ -15,7 +15,7 @@ from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.passes.pipeline import Pipeline
 from engine.session.correspondence import Correspondence, correspond
-from engine.session.evaluation import Evaluator, default_plans
+from engine.session.evaluation import Evaluator, default_plans, truly_named
 from engine.session.given import GivenFile, content_of
 from engine.session.pairing import are_apart, paired_names
 from engine.session.plan import MachineSpec, Plan, plain_plan
@@ -57,7 +57,8 @@ def prune(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: 
     """The variant that a plan makes, without the sites that do not pay in the simulator."""
     evaluator = evaluator_of(module, spec)
     base = evaluator.evaluate(plain_plan(module), control=control.part(0.0, 0.1))
-    return pruned(evaluator, base, evaluator.evaluate(plan, name, control.part(0.1, 0.3)), control.part(0.3, 1.0))
+    given = evaluator.evaluate(plan, name, control.part(0.1, 0.3))
+    return truly_named(pruned(evaluator, base, given, control.part(0.3, 1.0)))
 
 
 def unfold(

@@ -144,6 +144,21 @@ def describe(plan: Plan) -> str:
     return f"{passes} · {plan.scheduler}" if passes else plan.scheduler
 
 
+DECOMPOSED = "decomposed"
+UNDECOMPOSED = f"nothing {DECOMPOSED}"
+"""What a default plan is called first, before its scheduler: by what its gate is there for, and where it lets nothing
+through."""
+
+
+def truly_named(variant: Variant) -> Variant:
+    """`variant`, where it has a default plan's name, called by what the plan did."""
+    named, comma, rest = variant.name.partition(", ")
+    if not comma or named not in (DECOMPOSED, UNDECOMPOSED):
+        return variant
+    named = DECOMPOSED if any(c.chosen for c in variant.candidates) else UNDECOMPOSED
+    return replace(variant, name=f"{named}, {rest}")
+
+
 def default_plans(
     module: Module, plan: Plan | None, budget: Budget | None = None, memory_cap: int | None = None
 ) -> Iterable[tuple[str, Plan]]:
@@ -157,7 +172,7 @@ def default_plans(
         yield "", plan
         return
     for scheduler in DEFAULT_SCHEDULERS:
-        yield f"decomposed, {scheduler}", Plan(best_passes(module), scheduler, budget, memory_cap)
+        yield f"{DECOMPOSED}, {scheduler}", Plan(best_passes(module), scheduler, budget, memory_cap)
     if not waits_as_compiled(module) and any(
         i.opcode in COLLECTIVES for c in module.proto.computations for i in c.instructions
     ):

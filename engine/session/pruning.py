@@ -16,7 +16,7 @@ from engine.control import QUIET, Control
 from engine.passes.rows import Row, rows_of
 from engine.quantities import time_text
 from engine.session import edits
-from engine.session.evaluation import Evaluator, default_plans
+from engine.session.evaluation import Evaluator, default_plans, truly_named
 from engine.session.plan import Plan, best_passes, whole_plan
 from engine.session.variant import Variant
 
@@ -38,8 +38,15 @@ def default_variants(
         found = evaluator.evaluate(plan, name, part.part(0.0, 0.5))
         if plan.passes == best_passes(evaluator.module) and plan.scheduler != "memory":
             found = pruned(evaluator, made[0], found, part.part(0.5, 1.0))
-        made.append(found)
+        made.append(truly_named(found))
     return made
+
+
+def may_be_better(base: Variant, given: Variant) -> bool:
+    """Whether `pruned` would try anything."""
+    if given.metrics.makespan > base.metrics.makespan:
+        return True
+    return _size(given) <= EFFORT and any(c.chosen for c in given.candidates)
 
 
 def pruned(
@@ -52,9 +59,8 @@ def pruned(
     Raises what `Evaluator.evaluate` raises.
     """
     limit = base.metrics.makespan
-    size = sum(len(graph) for graph in given.program.graphs.values())
     effort *= SLOWER if given.metrics.makespan > limit else 1
-    search = _Search(evaluator, given, control.part(0.0, 0.9), effort // max(1, size))
+    search = _Search(evaluator, given, control.part(0.0, 0.9), effort // max(1, _size(given)))
     for attempt in _attempts(given):
         if not search.left:
             break
@@ -78,6 +84,11 @@ def _retreats(base: Variant, plan: Plan, whole: str) -> Iterator[tuple[str, str,
         most = base.metrics.max_in_flight
         by_kind = base.program.machine.chip.default_budget.by_kind
         yield "as loaded", base.plan.passes, Budget(most, tuple((kind, max(limit, most)) for kind, limit in by_kind))
+
+
+def _size(variant: Variant) -> int:
+    """Instructions that are put in order."""
+    return sum(len(graph) for graph in variant.program.graphs.values())
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""A default plan that is slower than its module as loaded gives way to a better one; a chosen one does not."""
+"""A default plan gives way to what a report shows for it, and is called what it is; a chosen one does not change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from app.settings import Settings
+from engine.hlo.reading import read_bytes, read_here
 from engine.session import edits
-from engine.session.plan import BEST_PASSES, Plan
+from engine.session.evaluation import Evaluator
+from engine.session.plan import BEST_PASSES, MachineSpec, Plan
+from engine.session.pruning import default_variants
 from engine.session.session import Entry
 from tests.app.waiting import LONG
 from tests.places import SAMPLES
@@ -66,3 +70,34 @@ def test_only_a_plan_that_nobody_chose_gives_way(qtbot: QtBot, explorer: Explore
     assert chosen.plan.passes == BEST_PASSES
     assert makespan(chosen) > makespan(store.state.entry("A"))
     assert not [job for job in explorer.jobs() if job.state == "running"]
+
+
+def reported(path: Path, chip: str) -> tuple[str, Plan, int]:
+    """Name, plan and makespan of the default plan under bottom-up, as a report has them."""
+    found = default_variants(Evaluator(read_here(read_bytes(str(path)), str(path)), MachineSpec(chip)))
+    return next((v.name, v.plan, v.metrics.makespan) for v in found if v.plan.scheduler == "bottom-up")
+
+
+def is_shown(explorer: Explorer, wanted: tuple[str, Plan, int]) -> bool:
+    entry = explorer.store.state.entry("B")
+    if entry is None or entry.pending or entry.variant is None:
+        return False
+    return (entry.title, entry.plan, entry.variant.metrics.makespan) == wanted
+
+
+@pytest.mark.parametrize("name", ["mlp_fig3_train_2x2_f32", "mlp_fig2_train_8_bf16"])
+def test_the_window_ends_with_what_a_report_shows(qtbot: QtBot, explorer: Explorer, name: str) -> None:
+    """The first has rows that do not pay although the plan is faster than as loaded; of the second nothing is
+    decomposed, and it is not called so. On another chip both are found out anew."""
+    path, store = SAMPLES / f"{name}.hlo", explorer.store
+    explorer.open(str(path))
+    for chip in ("tpu-v4", "tpu-v5e"):
+        wanted = reported(path, chip)
+        qtbot.waitUntil(partial(is_shown, explorer, wanted), timeout=LONG)
+        if chip == "tpu-v4":
+            entry = store.state.entry("B")
+            assert entry is not None
+            assert entry.variant is not None
+            assert any("is left whole" in note for note in entry.variant.notes) == (entry.plan.passes != BEST_PASSES)
+            assert store.undo_label is None
+            store.become("Machine", edits.on_machine(store.state, MachineSpec("tpu-v5e")))
