@@ -110,7 +110,8 @@ class Evaluations(QObject):
         known = self._results.get(asked)
         if known is not None:
             self._results.move_to_end(asked)
-            self._store.settle(entries=edits.arrived(self._store.state, entry.key, known).entries)
+            now = edits.arrived(self._store.state, entry.key, known)
+            self._store.settle(entries=now.entries, selection=now.selection)
             return
         job = self._jobs.start(
             f"planning {entry.key}",
@@ -132,7 +133,8 @@ class Evaluations(QObject):
             running = self._running.get(key)
             if running is not None and running.asked == asked:
                 del self._running[key]
-            self._store.settle(entries=edits.arrived(self._store.state, key, variant).entries)
+            now = edits.arrived(self._store.state, key, variant)
+            self._store.settle(entries=now.entries, selection=now.selection)
 
         return arrived
 

@@ -11,6 +11,7 @@ from app.evaluations import Evaluations, shared_by
 from app.jobs import Jobs
 from engine.session import edits
 from engine.session.lookup import lookup
+from engine.session.matching import shown_in
 from engine.session.session import Asked, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
@@ -44,7 +45,7 @@ class Iterations:
         """Ask which iteration of the selected loop, or of the loop around the selection, to show."""
         session = self._store.state
         variant = session.active_variant
-        frame = loop_at(variant.timeline, session.selection.instructions) if variant is not None else None
+        frame = loop_at(variant.timeline, shown_in(session, session.active)) if variant is not None else None
         if variant is None or frame is None:
             self._say("Select a loop of the active variant, or something in one, to show an iteration of it")
             return
@@ -68,7 +69,8 @@ class Iterations:
             if self._documents.modules.get(asked.module) is not module:
                 return
             self._evaluations.remember(asked, unfolded)
-            self._store.settle(entries=edits.arrived(self._store.state, key, unfolded).entries)
+            now = edits.arrived(self._store.state, key, unfolded)
+            self._store.settle(entries=now.entries, selection=now.selection)
             found = loop_at(unfolded.timeline, (loop,))
             if found is None or not self._reveal(unfolded, found, iteration):
                 self._say(f"iteration {iteration + 1:,} has nothing that takes time")

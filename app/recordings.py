@@ -115,7 +115,8 @@ class Recordings(QObject):
         self._running[entry.key] = _Running(job, asked)
 
     def _settle(self, key: str, variant: Variant) -> None:
-        self._store.settle(entries=edits.arrived(self._store.state, key, variant).entries)
+        now = edits.arrived(self._store.state, key, variant)
+        self._store.settle(entries=now.entries, selection=now.selection)
 
     def _arrival(self, key: str, asked: _Asked) -> Callable[[Recorded], None]:
         def arrived(recorded: Recorded) -> None:

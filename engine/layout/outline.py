@@ -87,8 +87,9 @@ class Outline:
     origins: Mapping[int, tuple[int, ...]]
     """Instruction id → ids it came from, for those that passes made."""
     earlier: Mapping[int, int] = field(default_factory=dict)
-    """Instruction id → id in the earlier module, where the two were read from different files: then what both have has
-    the later one's id, and what only the earlier one has an id of its own. Empty where both share their ids."""
+    """Instruction id → id in the earlier module, where the two were read from different files, or passes gave one id
+    out in both: then what both have has the later one's id, and what only the earlier one has an id of its own. Empty
+    where both share their ids."""
 
     def __len__(self) -> int:
         return len(self.parent)

@@ -15,7 +15,7 @@ from engine.ir.graph import Ints
 from engine.ir.module import Module
 from engine.layout.outline import Bytes, Kind, Look, Outline, Side
 from engine.layout.records import Body, Record, records_of
-from engine.session.pairing import are_apart, renumbered
+from engine.session.pairing import are_apart, renumbered, told_apart
 
 FLAT = 40
 """Instructions that are shown side by side without being grouped."""
@@ -31,8 +31,8 @@ def outline_of(after: Module, before: Module | None = None, control: Control = Q
     """The outline of a module, or of two together: every item says in which of them it is."""
     control.step(0.0, f"reading {after.name}")
     earlier: Mapping[int, int] = {}
-    if before is not None and are_apart(before, after):
-        before, earlier = renumbered(before, after)
+    if before is not None:
+        before, earlier = (renumbered if are_apart(before, after) else told_apart)(before, after)
     bodies = records_of(before, after)
     control.step(0.5, "folding")
     tree = _Tree(bodies)

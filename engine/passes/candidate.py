@@ -55,3 +55,10 @@ class Candidate:
     """How often the collective runs in one execution of the entry computation."""
     row: str = ""
     """Key shared by alike sites (same shapes and groups, op_name equal up to its numbers)."""
+    origins: tuple[int, ...] = ()
+    """Ids of the module as loaded that the collective came from, where a pass before made it."""
+
+    @property
+    def loaded(self) -> tuple[int, ...]:
+        """Ids of the collective in the module as loaded."""
+        return self.origins or (self.collective,)

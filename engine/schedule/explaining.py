@@ -166,10 +166,10 @@ def _decision(problem: Problem, decisions: Decisions, node: int) -> Reason:
 
 def _verdicts(program: Program, instruction: int, candidates: Sequence[Candidate]) -> list[Reason]:
     """What the passes decided about what the instruction came from."""
-    origins = {instruction, *program.module.origins_of(instruction)}
+    origins = set(program.module.origins_of(instruction))
     name = program.module.instructions[instruction].name
     return [
         Reason(Cause.GATE, f"{c.id} was {'decomposed' if c.chosen else 'not decomposed'}: {c.reason}.")
         for c in candidates
-        if c.collective in origins or c.id == name
+        if not origins.isdisjoint(c.loaded) or c.id == name
     ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from engine import options
 from engine.session.given import GivenFile, Recording, RecordingKind
+from engine.session.matching import carried
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import FIRST, Check, Entry, Facts, Mark, ModuleFile, Selection, Session
 from engine.session.variant import Variant
@@ -230,7 +231,10 @@ def arrived(session: Session, key: str, variant: Variant) -> Session:
     entry = session.entry(key)
     if entry is None or not entry.wants(variant):
         return session
-    return _changed(session, key, variant=variant, error="", check=None)
+    found = _changed(session, key, variant=variant, error="", check=None)
+    if entry.variant is None or session.selection.entry != key:
+        return found
+    return replace(found, selection=Selection(key, carried(entry.variant, variant, session.selection.instructions)))
 
 
 def checked(session: Session, key: str, variant: Variant, check: Check) -> Session:

@@ -20,7 +20,7 @@ def explain(module: Module, variant: Variant, name: str) -> str:
     if name in made.by_name or name not in module.by_name:
         return str(explain_place(variant.program, variant.schedule, name, candidates=variant.candidates))
     loaded = module.by_name[name].id
-    paragraphs = [_verdict(c) for c in variant.candidates if c.collective == loaded]
+    paragraphs = [_verdict(c) for c in variant.candidates if loaded in c.loaded]
     runs = (zip(g.ids.tolist(), g.names, strict=True) for g in variant.program.graphs.values())
     became = [label for pairs in runs for id_, label in pairs if loaded in made.origins_of(id_)]
     if not became:

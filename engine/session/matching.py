@@ -26,25 +26,31 @@ _BASE, _OTHER = 2, 3
 
 def shown_in(session: Session, key: str) -> frozenset[int]:
     """Ids of the selected instructions in the module of entry `key`."""
-    selection = session.selection
-    entry, home = session.entry(key), session.entry(selection.entry)
-    if not selection or entry is None or entry.variant is None:
+    return standing_for(session, key, session.selection.instructions)
+
+
+def standing_for(session: Session, key: str, instructions: tuple[int, ...]) -> frozenset[int]:
+    """Ids, in the module of entry `key`, of what stands for some of the selected instructions there."""
+    entry, home = session.entry(key), session.entry(session.selection.entry)
+    if not instructions or entry is None or entry.variant is None:
         return frozenset()
     if home is None or home.variant is None:
-        return frozenset(selection.instructions)
-    if key == selection.entry:
+        return made_of(entry.variant, instructions)
+    if entry is home:
         there = lookup(entry.variant)
-        gone = tuple(i for i in selection.instructions if i not in there)
-        return frozenset(i for i in selection.instructions if i in there) | made_of(entry.variant, gone)
+        gone = tuple(i for i in instructions if i not in there)
+        return frozenset(i for i in instructions if i in there) | made_of(entry.variant, gone)
     match = match_of(session, home, entry)
-    return match.counterparts(selection.instructions) if match is not None else frozenset()
+    return match.counterparts(instructions) if match is not None else frozenset()
 
 
 def loaded_in(session: Session, key: str) -> frozenset[int]:
-    """Ids of the selected instructions in the module as loaded of entry `key`, where they are of another module."""
+    """Ids of what the selected instructions came from, or of its counterparts, in the module as loaded of `key`."""
     entry, home = session.entry(key), session.entry(session.selection.entry)
-    if entry is None or home is None or entry.module == home.module:
+    if entry is None or home is None or home.variant is None:
         return frozenset(session.selection.instructions)
+    if entry.module == home.module:
+        return frozenset(o for i in session.selection.instructions for o in origins_in(home.variant, i))
     match = match_of(session, home, entry)
     keys = (k for i in session.selection.instructions for k in match.base_keys(i)) if match is not None else ()
     return frozenset(id_ for k in keys if match is not None for id_ in match.in_other(k))
@@ -102,13 +108,37 @@ def correspondence_of(session: Session, one: str, two: str) -> Correspondence | 
     return session.matches.get((first.sha256, second.sha256)) if first is not None and second is not None else None
 
 
+def origins_in(variant: Variant, instruction: int) -> tuple[int, ...]:
+    """Ids, in the module as loaded, of what an instruction of that variant came from.
+
+    Only the variant that has an instruction can tell: what passes make gets the next free id, so that one id may stand
+    for unrelated instructions of two variants.
+    """
+    return variant.program.module.origins_of(instruction)
+
+
+def carried(old: Variant, new: Variant, instructions: Iterable[int]) -> tuple[int, ...]:
+    """Ids that select in `new`, which takes the place of `old`, what they select there.
+
+    What passes made alike in both keeps its id; for the rest stand the ids of the module as loaded.
+    """
+    before, after = old.program.module.origins, new.program.module.origins
+    kept = ((i,) if before.get(i) == after.get(i) else before.get(i, (i,)) for i in instructions)
+    return tuple(dict.fromkeys(chain.from_iterable(kept)))
+
+
+def is_loaded(variant: Variant, instruction: int) -> bool:
+    """Whether a variant still has an instruction of the module as loaded, as it was; what passes made is none, whatever
+    its id."""
+    return instruction in lookup(variant) and instruction not in variant.program.module.origins
+
+
 def made_of(variant: Variant, loaded: Iterable[int]) -> frozenset[int]:
     """Ids in a variant's module of what became of instructions of its module as loaded; a fused one is the fusion."""
     found: set[int] = set()
-    there = lookup(variant)
     origins, made = _made_from(variant)
     for origin in loaded:
-        if origin in there and origin not in variant.program.module.origins:
+        if is_loaded(variant, origin):
             found.add(origin)
         first, last = np.searchsorted(origins, (origin, origin + 1))
         found.update(made[first:last].tolist())

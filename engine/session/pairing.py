@@ -51,24 +51,62 @@ def renumbered(before: Module, after: Module) -> tuple[Module, Mapping[int, int]
     computations, instructions = pairs_of(before, after)
     above = 1 + max((*after.instructions, *after.computations, *after.origins, 0))
 
-    def number(id_: int) -> int:
-        return instructions.get(id_, above + id_)
+    numbers = {i: instructions.get(i, above + i) for i in before.instructions}
+    places = {c: computations.get(c, above + c) for c in before.computations}
+    return _numbered(before, numbers, places), {new: old for old, new in numbers.items()}
 
-    def place(id_: int) -> int:
-        return computations.get(id_, above + id_)
 
+def _numbered(module: Module, instructions: Mapping[int, int], computations: Mapping[int, int]) -> Module:
+    """`module` with other ids, without an order and origins."""
     proto = HloModuleProto()
-    proto.CopyFrom(before.proto)
-    proto.entry_computation_id = place(proto.entry_computation_id)
+    proto.CopyFrom(module.proto)
+    proto.entry_computation_id = computations[proto.entry_computation_id]
     proto.ClearField("schedule")
     for computation in proto.computations:
-        computation.id, computation.root_id = place(computation.id), number(computation.root_id)
+        computation.id, computation.root_id = computations[computation.id], instructions[computation.root_id]
         for instruction in computation.instructions:
-            instruction.id = number(instruction.id)
+            instruction.id = instructions[instruction.id]
             for ids in (instruction.operand_ids, instruction.control_predecessor_ids):
-                ids[:] = [number(id_) for id_ in ids]
-            instruction.called_computation_ids[:] = [place(id_) for id_ in instruction.called_computation_ids]
-    return replace(before, proto=proto, origins=MappingProxyType({})), {number(i): i for i in before.instructions}
+                ids[:] = [instructions[id_] for id_ in ids]
+            instruction.called_computation_ids[:] = [computations[id_] for id_ in instruction.called_computation_ids]
+    return replace(module, proto=proto, origins=MappingProxyType({}))
+
+
+def told_apart(before: Module, after: Module) -> tuple[Module, Mapping[int, int]]:
+    """`before`, of the same file as `after`, with ids of its own for what passes made in both under one id although it
+    is not the same; new id → old id of all its instructions, empty where no id had to change.
+
+    Passes of two plans number what they make from the same next free id on.
+    """
+    mine, theirs = before.instructions, after.instructions
+    twice = {i for i in mine.keys() & theirs.keys() if not _same(before, after, i)}
+    computations = {
+        c.id
+        for c in before.proto.computations
+        if c.id in after.computations and c.id != before.proto.entry_computation_id and twice.issuperset(_ids(c))
+    }
+    if not twice and not computations:
+        return before, {}
+    above = 1 + max((*mine, *theirs, *before.computations, *after.computations))
+    instructions = {i: above + i if i in twice else i for i in mine}
+    made = _numbered(
+        before, instructions, {c.id: c.id + above * (c.id in computations) for c in before.proto.computations}
+    )
+    origins = {instructions[i]: of for i, of in before.origins.items() if i in instructions}
+    return replace(made, origins=MappingProxyType(origins)), {new: old for old, new in instructions.items()}
+
+
+def _same(before: Module, after: Module, instruction: int) -> bool:
+    """Whether one id stands for one instruction: as loaded in both, or made alike."""
+    one, two = before.origins.get(instruction), after.origins.get(instruction)
+    if one is None and two is None:
+        return True
+    mine, theirs = before.instructions[instruction], after.instructions[instruction]
+    return one == two and (mine.opcode, mine.name) == (theirs.opcode, theirs.name)
+
+
+def _ids(computation: HloComputationProto) -> tuple[int, ...]:
+    return tuple(i.id for i in computation.instructions)
 
 
 def paired_names(before: Module, after: Module) -> Mapping[str, str]:

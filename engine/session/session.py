@@ -114,6 +114,10 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.instructions)
 
+    def has(self, entry: str, instruction: int) -> bool:
+        """Whether an instruction of that entry's module is selected: another entry's may have the same id."""
+        return entry == self.entry and instruction in self.instructions
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:

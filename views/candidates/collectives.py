@@ -20,7 +20,7 @@ from engine.passes.candidate import Candidate
 from engine.quantities import signed_time_text, time_text
 from engine.session import edits
 from engine.session.matching import loaded_in
-from engine.session.session import Session
+from engine.session.session import Entry, Session
 from views.candidates.rows import CollectiveRow, Verdict, judging, override_of, rows_of_sites
 from views.ports import Host, follow
 from views.stale import StaleNote
@@ -122,7 +122,7 @@ class Collectives(QWidget):
         entry = judging(session)
         if entry is None or not sites:
             return
-        ids = tuple(site.collective for site in sites)
+        ids = tuple(dict.fromkeys(i for site in sites for i in _ids(entry, site)))
         if session.selection.instructions != ids:
             self._host.store.become("Select", edits.selected(session, entry.key, ids))
 
@@ -137,13 +137,13 @@ class Collectives(QWidget):
         """Follow a selection made elsewhere, if it is a collective of the list."""
         entry = judging(session)
         wanted = loaded_in(session, entry.key) if entry is not None else frozenset()
-        if {site.collective for site in self.picked()} == wanted:
+        if {id_ for site in self.picked() for id_ in site.loaded} == wanted:
             return
         self.view.selectionModel().blockSignals(True)  # Qt's signature has no name for it
         self.view.clearSelection()
         for n in range(self.model.rowCount() if wanted else 0):
             index = self.model.index(n, 0)
-            if wanted & {site.collective for site in index.data(_SITES)}:
+            if not wanted.isdisjoint(id_ for site in index.data(_SITES) for id_ in site.loaded):
                 self.view.setCurrentIndex(index)
                 self.view.scrollTo(index)
                 break
@@ -172,6 +172,12 @@ class Collectives(QWidget):
         word = {"force": "Force", "forbid": "Forbid"}.get(verdict or "", "Leave to the gate:")
         name = sites[0].id if len(sites) == 1 else f"{len(sites)} sites"
         self._host.store.become(f"{word} {name}", edits.planned(session, entry.key, plan))
+
+
+def _ids(entry: Entry, site: Candidate) -> tuple[int, ...]:
+    """What selects a site: the collective itself where it was left, else what it came from in the module as loaded."""
+    left = entry.variant is not None and entry.variant.program.module.origins.get(site.collective, ()) == site.origins
+    return (site.collective,) if left else site.loaded
 
 
 def _no_verdicts(session: Session) -> str:

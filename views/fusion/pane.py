@@ -223,7 +223,7 @@ class FusionPane(QWidget):
         if in_view(self):
             asked = [entry.asking(taken(entry.plan, choice)) for choice in row.fusion.alternatives]
             self._host.predict("trying another fusion", asked)
-            if row.fusion.instruction not in session.selection.instructions and self.table.hasFocus():
+            if not session.selection.has(entry.key, row.fusion.instruction) and self.table.hasFocus():
                 ids = (row.fusion.instruction,)
                 self._host.store.become("Select", edits.selected(session, entry.key, ids))
         self._show_choices()

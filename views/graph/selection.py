@@ -11,8 +11,9 @@ from engine.ir.graph import Ints
 from engine.layout.outline import Outline, Side
 from engine.layout.picture import Picture
 from engine.session.lookup import lookup
-from engine.session.matching import shown_in
+from engine.session.matching import origins_in, shown_in
 from engine.session.session import Session
+from engine.session.variant import Variant
 from views.timeline.search import matcher
 
 _MOST_SELECTED = 2_000
@@ -27,7 +28,7 @@ def selected_ids(session: Session, outline: Outline) -> frozenset[int]:
     picked = picked_ids(session, outline)
     if not picked or picked.isdisjoint(session.selection.instructions):
         return picked
-    others = _counterparts(session)
+    others = _counterparts(session, outline)
     return picked | {i for i in others if (n := outline.item_of(i)) is not None and outline.sides[n] != Side.BOTH}
 
 
@@ -40,18 +41,33 @@ def picked_ids(session: Session, outline: Outline) -> frozenset[int]:
         own = {session.active: chosen, session.base: frozenset(outline.later.get(i, -1) for i in chosen)}
         there = frozenset(i for i in own.get(session.selection.entry, ()) if outline.item_of(i) is not None)
         return there or _across(session, outline)
-    there = frozenset(i for i in chosen if outline.item_of(i) is not None)
+    home = session.entry(session.selection.entry)
+    variant = home.variant if home is not None else None
+    there = frozenset(i for i in chosen if outline.item_of(i) is not None and _is_of(outline, variant, i))
     if there:
         return there
-    return _counterparts(session) | {made for made, origins in outline.origins.items() if chosen.intersection(origins)}
+    loaded = frozenset(o for i in chosen for o in (origins_in(variant, i) if variant is not None else (i,)))
+    return _counterparts(session, outline) | {
+        made for made, origins in outline.origins.items() if loaded.intersection(origins)
+    }
 
 
-def _counterparts(session: Session) -> frozenset[int]:
-    return frozenset().union(*(shown_in(session, key) for key in {session.active, session.base}))
+def _is_of(outline: Outline, variant: Variant | None, instruction: int) -> bool:
+    """Whether an id means the same instruction in an outline and in a variant: both made it of the same, or neither."""
+    return variant is None or outline.origins.get(instruction) == variant.program.module.origins.get(instruction)
+
+
+def _counterparts(session: Session, outline: Outline) -> frozenset[int]:
+    found: set[int] = set()
+    for key in {session.active, session.base}:
+        entry = session.entry(key)
+        if entry is not None:
+            found.update(i for i in shown_in(session, key) if _is_of(outline, entry.variant, i))
+    return frozenset(found)
 
 
 def _across(session: Session, outline: Outline) -> frozenset[int]:
-    """As `selected_ids`, where base and active variant are of different modules."""
+    """As `selected_ids`, where base and active variant do not share their ids."""
     before = (outline.later.get(i, -1) for i in shown_in(session, session.base))
     return shown_in(session, session.active).union(i for i in before if i >= 0)
 
@@ -65,11 +81,13 @@ def ids_in(outline: Outline, item: int) -> tuple[int, ...]:
     return tuple(inside[inside >= 0][:_MOST_SELECTED].tolist())
 
 
-def home_of(session: Session, instruction: int) -> str:
-    """Key of the entry that has an instruction, of those of the active one's module: itself, the base, any."""
+def home_of(session: Session, outline: Outline, instruction: int) -> str:
+    """Key of the entry that has an instruction of an outline, of those of the active one's module: itself, the base,
+    any."""
     entries = sorted(session.beside(session.active), key=lambda e: (e.key != session.active, e.key != session.base))
     for entry in entries:
-        if entry.variant is not None and instruction in lookup(entry.variant):
+        variant = entry.variant
+        if variant is not None and _is_of(outline, variant, instruction) and instruction in lookup(variant):
             return entry.key
     return session.active
 
@@ -78,8 +96,10 @@ def homed(session: Session, outline: Outline | None, ids: tuple[int, ...]) -> tu
     """Key of the entry that has instructions of an outline, and their ids there; of two modules that of the last."""
     if not ids:
         return "", ()
-    if outline is None or not outline.earlier:
-        return home_of(session, ids[-1]), ids
+    if outline is None:
+        return session.active, ids
+    if not outline.earlier:
+        return home_of(session, outline, ids[-1]), ids
     old = frozenset(i for i in ids if (n := outline.item_of(i)) is not None and outline.sides[n] == Side.BEFORE)
     if ids[-1] in old:
         return session.base, tuple(outline.earlier[i] for i in ids if i in old)

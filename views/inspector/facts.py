@@ -16,7 +16,7 @@ from engine.passes.candidate import Candidate
 from engine.quantities import time_text
 from engine.schedule.explaining import explain
 from engine.session.lookup import lookup
-from engine.session.matching import shown_in
+from engine.session.matching import is_loaded, origins_in, shown_in
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.statistics import TimeColumns, time_columns
@@ -58,13 +58,14 @@ class Link:
 
 
 def selected_instruction(session: Session) -> tuple[Variant, HloInstructionProto] | None:
-    """The last selected instruction, in the variant that has it: the selection's own, or any of its module."""
+    """The last selected instruction, in the variant that has it: the selection's own; where passes replaced it there,
+    any that still has it as it was loaded."""
     selection = session.selection
     if not selection:
         return None
     wanted = selection.instructions[-1]
     for entry in session.beside(selection.entry):
-        if entry.variant is not None:
+        if entry.variant is not None and (entry.key == selection.entry or is_loaded(entry.variant, wanted)):
             found = lookup(entry.variant).proto(wanted)
             if found is not None:
                 return entry.variant, found
@@ -132,16 +133,13 @@ def _slack(variant: Variant, row: int) -> int | None:
     return min(later) if later else None
 
 
-def candidate_of(session: Session, instruction: HloInstructionProto) -> Candidate | None:
-    """The verdict about a collective, whether it is selected itself or an einsum or permute made from it."""
-    ids = {instruction.id}
+def candidate_of(session: Session, variant: Variant, instruction: int) -> Candidate | None:
+    """The verdict about what an instruction of `variant` came from: a collective, itself or what was made from it."""
+    loaded = set(origins_in(variant, instruction))
     entries = session.beside(session.selection.entry)
-    for entry in entries:
-        if entry.variant is not None:
-            ids.update(entry.variant.program.module.origins_of(instruction.id))
     for judge in sorted(entries, key=lambda e: e.key != session.active):
         for candidate in judge.variant.candidates if judge.variant is not None else ():
-            if candidate.collective in ids:
+            if not loaded.isdisjoint(candidate.loaded):
                 return candidate
     return None
 

@@ -9,12 +9,13 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.passes.candidate import Candidate
 from engine.quantities import bytes_text, count_text, time_text
 from engine.session import edits
-from engine.session.matching import shown_in
+from engine.session.matching import shown_in, standing_for
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
-from views.fusion.early import early_of, tried_of
+from views.fusion.early import Early, early_of, tried_of
 from views.fusion.harm import taken
 from views.inspector.facts import (
     candidate_of,
@@ -45,8 +46,8 @@ class Inspector(QScrollArea):
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
-        self._asked = -1
-        """Id of the instruction whose place the user asked to have explained."""
+        self._asked = ("", -1)
+        """Key of the entry, and id of its instruction, whose place the user asked to have explained."""
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -82,14 +83,15 @@ class Inspector(QScrollArea):
             self.below.setText("")
             return
         variant, instruction = found
-        candidate = candidate_of(session, instruction)
+        shown = _key_of(session, variant)
+        candidate = candidate_of(session, variant, instruction.id)
         muted = self._host.theme.muted
         self.above.setText(
             "".join(
                 (
                     _title(instruction, muted, _home(session)),
                     _costs(variant, instruction, muted),
-                    _verdict(session, instruction),
+                    _verdict(candidate),
                 )
             )
         )
@@ -98,8 +100,8 @@ class Inspector(QScrollArea):
             _times(session, muted),
             _why(session),
             _held_back(session),
-            _early(self._host, session, instruction.id),
-            _decision(variant, instruction.id, asked=self._asked == instruction.id),
+            _early(self._host, session),
+            _decision(shown, variant, instruction.id, asked=self._asked == (shown, instruction.id)),
             _links(variant, instruction, muted),
             _origin(instruction, muted),
         )
@@ -110,20 +112,20 @@ class Inspector(QScrollArea):
         found = selected_instruction(session)
         kind, _, number = target.partition(":")
         if kind == "explain":
-            self._asked = int(number)
+            self._asked = (_key_of(session, found[0]) if found is not None else "", int(number))
             self._session_changed(session, frozenset({"selection"}))
         if kind == "try":
-            self._try_others(session, int(number))
+            self._try_others(session)
         if kind == "instruction" and found is not None:
-            key = next((e.key for e in session.entries if e.variant is found[0]), session.active)
+            key = _key_of(session, found[0])
             self._host.store.become("Select", edits.selected(session, key, (int(number),)))
 
-    def _try_others(self, session: Session, instruction: int) -> None:
+    def _try_others(self, session: Session) -> None:
         """Have what else could be fused simulated, and say what each makes of the transfer."""
         entry = session.active_entry
-        if entry is None or entry.variant is None:
-            return
-        for early in early_of(entry.variant, instruction):
+        for early in _early_ones(session):
+            if entry is None:
+                return
             for choice in early.fusion.alternatives:
                 asked = entry.asking(taken(entry.plan, choice))
                 self._host.evaluate(f"trying: {choice.what}", asked, lambda _: self._say_again())
@@ -132,12 +134,17 @@ class Inspector(QScrollArea):
         self._session_changed(self._host.store.state, frozenset({"selection"}))
 
 
+def _key_of(session: Session, variant: Variant) -> str:
+    """Key of the entry that shows `variant`; of several that do, the selection's own."""
+    return next((e.key for e in session.beside(session.selection.entry) if e.variant is variant), session.active)
+
+
 def _shown(session: Session) -> Entry | None:
     """The entry whose variant is shown: that of the selected instruction, else the active one."""
     found = selected_instruction(session)
     if found is None:
         return session.active_entry
-    return next((entry for entry in session.entries if entry.variant is found[0]), None)
+    return session.entry(_key_of(session, found[0]))
 
 
 def _text() -> QLabel:
@@ -191,8 +198,7 @@ def _costs(variant: Variant, instruction: HloInstructionProto, muted: str) -> st
     return _table(rows, muted)
 
 
-def _verdict(session: Session, instruction: HloInstructionProto) -> str:
-    candidate = candidate_of(session, instruction)
+def _verdict(candidate: Candidate | None) -> str:
     if candidate is None:
         return ""
     case = f"{candidate.case}, " if candidate.case else ""
@@ -233,31 +239,40 @@ def _why(session: Session) -> str:
     return _section("Why exposed", "".join(f"<p style='margin:0'>{escape(s)}</p>" for s in sentences))
 
 
-def _early(host: Host, session: Session, instruction: int) -> str:
-    """Which fusion of the active variant waits for a transfer too early, and what another decision makes of it."""
+def _early_ones(session: Session) -> tuple[Early, ...]:
+    """What in the active variant stands for the selected transfer, as far as a fusion waits for it too early."""
     entry = session.active_entry
     if entry is None or entry.variant is None or entry not in session.beside(session.selection.entry):
+        return ()
+    ids = standing_for(session, entry.key, session.selection.instructions[-1:])
+    found = (early for id_ in sorted(ids) for early in early_of(entry.variant, id_))
+    return tuple({(early.done, early.fusion.instruction): early for early in found}.values())
+
+
+def _early(host: Host, session: Session) -> str:
+    """Which fusion of the active variant waits for a transfer too early, and what another decision makes of it."""
+    entry = session.active_entry
+    if entry is None:
         return ""
     body, open_ones = "", False
-    for early in early_of(entry.variant, instruction):
+    for early in _early_ones(session):
         tried = tried_of(host, entry, early.fusion)
         body += f"<p style='margin:0 0 4px 0'>{escape(early.said(tried))}</p>"
         open_ones |= len(tried) < len(early.fusion.alternatives)
     if open_ones:
-        body += f"<p style='margin:0'><a href='try:{instruction}'>Try the other decisions</a></p>"
+        body += "<p style='margin:0'><a href='try:'>Try the other decisions</a></p>"
     return _section(f"Fusion, in {entry.key}", body)
 
 
-def _decision(variant: Variant, instruction: int, *, asked: bool) -> str:
-    """Why the scheduler put it where it is; in large computations only when asked for."""
+def _decision(key: str, variant: Variant, instruction: int, *, asked: bool) -> str:
+    """Why the scheduler of entry `key` put it where it is; in large computations only when asked for."""
+    title = f"Place, in {key}"
     if asked or explainable(variant, instruction):
         body = "".join(f"<p style='margin:0 0 4px 0'>{escape(text)}</p>" for text in decisions(variant, instruction))
-        return _section("Place", body)
+        return _section(title, body)
     if price_of(variant, instruction) is None:
         return ""
-    return _section(
-        "Place", f"<p style='margin:0'><a href='explain:{instruction}'>Explain why it is where it is</a></p>"
-    )
+    return _section(title, f"<p style='margin:0'><a href='explain:{instruction}'>Explain why it is where it is</a></p>")
 
 
 def _links(variant: Variant, instruction: HloInstructionProto, muted: str) -> str:

@@ -58,8 +58,7 @@ def anchor_of(session: Session, before: Hit | None) -> Hit | None:
         if variant is not None and before.row < len(variant.timeline):
             timeline = variant.timeline
             ids = {int(timeline.instruction[before.row]), int(timeline.waits_for[before.row])}
-            home = session.beside(session.selection.entry)
-            if session.entries[before.entry] in home and ids & set(session.selection.instructions):
+            if ids & shown_in(session, session.entries[before.entry].key):
                 return before
     return _first_slice(session)
 

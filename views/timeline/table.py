@@ -156,7 +156,7 @@ class TablePane(QWidget):
         row = self.model.thing_at(current.row())
         gap = variant.timeline.category[row] == Category.EXPOSED
         instruction = int(variant.timeline.waits_for[row] if gap else variant.timeline.instruction[row])
-        if instruction >= 0 and instruction not in session.selection.instructions:
+        if instruction >= 0 and not session.selection.has(session.active, instruction):
             self._host.store.become("Select", edits.selected(session, session.active, (instruction,)))
 
     def _show_selection(self, session: Session) -> None:

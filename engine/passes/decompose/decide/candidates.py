@@ -54,6 +54,7 @@ class Candidates:
             reason=one.reason,
             trips=self._flow.trips.get(one.collective.computation, 1),
             row=self._rows[id_],
+            origins=self._flow.module.origins.get(id_, ()),
         )
         if id_ in self._overrides.forbidden:
             return replace(made, reason=_FORBIDDEN)
@@ -95,6 +96,7 @@ class Candidates:
             variant="chain" if chosen else "",
             trips=self._flow.trips.get(site.computation, 1),
             row=f"{self._rows[first]}..{self._rows[last]}",
+            origins=self._flow.module.origins.get(first, ()),
         )
 
     def _share(self, terms: GateTerms, entry: Entry, collective: int) -> GateTerms:
