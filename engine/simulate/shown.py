@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 
 import numpy as np
 
 from engine.ir.graph import Ints
 from engine.simulate.run import Call, ComputationRun, Stretch
 
+_MOST_PACES = 48
+"""A loop that changes its pace at most so often shows an iteration of each."""
+
 
 class Shown:
-    """All iterations of every loop while there are at most `cap` slices; else few of the loops that take most.
+    """All iterations of every loop while there are at most `cap` slices; else few of the loops that take most: the
+    first two, the last, and the first at each pace, which stands for those that follow.
 
     `count` says how many slices a run has without its callees.
     """
@@ -48,6 +53,8 @@ class Shown:
 
     def _few(self, loop: int, call: Call) -> list[int]:
         some = {0, 1, call.trips - 1, call.trips} | self._expand.get(loop, set())
+        if len(call.stretches) <= _MOST_PACES:
+            some.update(accumulate((stretch.count for stretch in call.stretches), initial=0))
         return sorted(k for k in some if 0 <= k <= call.trips)
 
     def _size(self, run: ComputationRun, known: dict[int, int]) -> int:

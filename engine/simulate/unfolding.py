@@ -12,6 +12,7 @@ from engine.simulate.categories import compute_categories, transfer_category, tr
 from engine.simulate.curves import Curves
 from engine.simulate.run import Call, ComputationRun, Stretch
 from engine.simulate.shown import Shown
+from engine.timeline.folds import Folds
 from engine.timeline.lanes import rows
 from engine.timeline.timeline import Category, Lane, LaneKind, Timeline
 
@@ -37,6 +38,9 @@ _START = _FIELDS.index("start")
 _DURATION = _FIELDS.index("duration")
 _DEPTH = _FIELDS.index("depth")
 _ITERATION = _FIELDS.index("iteration")
+_CATEGORY = _FIELDS.index("category")
+_FOLDED = 255
+"""Instead of a category: the row is a folded stretch; what its slices would wait for is how long its sample takes."""
 
 
 class _Unfolding:
@@ -71,10 +75,21 @@ class _Unfolding:
         return self._whole[id(run)]
 
     def _iterations(self, loop: int, call: Call, begin: int, shown: Shown) -> Iterator[Ints]:
+        listed, until, length = 0, begin, 0
+        """Iterations that are dealt with, the end of the last one that is shown, and how long that took."""
         for first, stretch, start in stretches(call, begin):
             iterations = shown.iterations(loop, call, first, stretch)
             if not len(iterations):
                 continue
+            after = np.concatenate(([listed], iterations[:-1] + 1))
+            for at in np.flatnonzero(iterations > after).tolist():
+                number, stop = int(after[at]), start + (int(iterations[at]) - first) * stretch.duration
+                since, sample = (
+                    (until, length) if at == 0 else (start + (number - first) * stretch.duration, stretch.duration)
+                )
+                yield _fold(loop, since, stop, number, int(iterations[at]) - number, sample)
+            listed = int(iterations[-1]) + 1
+            until, length = start + (listed - first) * stretch.duration, stretch.duration
             one = self._one(loop, stretch, shown)
             table = np.tile(one, len(iterations))
             each = np.repeat(iterations, one.shape[1])
@@ -82,6 +97,9 @@ class _Unfolding:
             table[_ITERATION] = np.where(table[_DEPTH] == 0, each, table[_ITERATION])
             table[_DEPTH] += 1
             yield table
+        total = sum(stretch.count for stretch in call.stretches)
+        if listed < total:
+            yield _fold(loop, until, begin + call.totals.makespan, listed, total - listed, length)
 
     def _one(self, loop: int, stretch: Stretch, shown: Shown) -> Ints:
         """Slices of one iteration."""
@@ -161,10 +179,28 @@ def _table(
     return table[:, table[_DURATION] > 0]
 
 
+def _fold(loop: int, start: int, stop: int, iteration: int, count: int, sample: int) -> Ints:
+    """`count` iterations from `iteration` on that are not shown."""
+    table = _table([loop], 0, [start], [stop - start], [_FOLDED], [count], waits_for=sample)
+    table[_DEPTH], table[_ITERATION] = 1, iteration
+    return table
+
+
+def _folds(table: Ints) -> Folds:
+    table = table[:, np.lexsort((table[_DEPTH], table[_START]))]
+    names = ("instruction", "start", "duration", "repeat", "waits_for", "iteration", "depth")
+    columns = [table[_FIELDS.index(name)].copy() for name in names]
+    for column in columns:
+        column.flags.writeable = False
+    return Folds(*columns)
+
+
 def _assemble(
     table: Ints, names: dict[str, int], links: tuple[str, ...], curves: Curves, entry: ComputationRun
 ) -> Timeline:
     """Sort slices, give transfers that overlap rows of their own, and number the lanes as they are shown."""
+    folded = table[_CATEGORY] == _FOLDED
+    folds, table = _folds(table[:, folded]), table[:, ~folded]
     table = table[:, np.lexsort((table[_DEPTH], -table[_DURATION], table[_START], table[_LANE]))]
     start, duration = table[_START], table[_DURATION]
     lanes = [Lane(_COMPUTE, LaneKind.COMPUTE)]
@@ -188,4 +224,5 @@ def _assemble(
         in_flight=curves.in_flight(entry),
         memory=curves.memory(entry),
         makespan=entry.makespan,
+        folds=folds,
     )

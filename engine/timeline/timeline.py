@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from engine.cost.costs import Origin
 from engine.ir.graph import Ints
+from engine.timeline.folds import Folds, no_folds
 
 
 class Category(IntEnum):
@@ -63,7 +64,7 @@ class Timeline:
 
     Times are integer picoseconds from the start of the entry computation. Iterations of a loop that are not expanded
     are covered by the loop's frame (`Category.LOOP`, with `repeat` its trip count): the frame holds the slices of the
-    expanded iterations at their true times.
+    expanded iterations at their true times, and `folds` says where the others are.
     """
 
     instruction: Ints
@@ -88,6 +89,7 @@ class Timeline:
     """Bytes live, parameters included."""
     makespan: int
     source: Origin = Origin.MODEL
+    folds: Folds = field(default_factory=no_folds)
 
     def __len__(self) -> int:
         return len(self.start)

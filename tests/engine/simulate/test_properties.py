@@ -24,8 +24,8 @@ from engine.timeline.timeline import Category, LaneKind, Timeline
 from tests.engine.simulate.synthetic import Sketch, assemble, draw_program
 
 _EMPTY = Module(HloModuleProto(name="none"), Header(num_partitions=8))
-_MACHINES = {name: machine_for(_EMPTY, load_chip(name)) for name in ("tpu-v4", "h100")}
-chips = st.sampled_from(sorted(_MACHINES))
+MACHINES = {name: machine_for(_EMPTY, load_chip(name)) for name in ("tpu-v4", "h100")}
+chips = st.sampled_from(sorted(MACHINES))
 randoms = st.randoms(use_true_random=False)
 UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
 """Programs drawn from random numbers do not become simpler by making the numbers smaller."""
@@ -53,7 +53,7 @@ def any_order(program: Program, random_: random.Random) -> Schedule:
 @given(randoms, chips)
 @settings(max_examples=150, phases=UNSHRUNK)
 def test_no_order_is_faster_than_the_bound(random_: random.Random, chip: str) -> None:
-    program = draw_program(random_, _MACHINES[chip])
+    program = draw_program(random_, MACHINES[chip])
     for options in (SimulationOptions(), NO_SHARING):
         simulation = simulate(program, any_order(program, random_), options)
         assert simulation.metrics.makespan >= bounds(program, sharing=options.sharing).best
@@ -62,7 +62,7 @@ def test_no_order_is_faster_than_the_bound(random_: random.Random, chip: str) ->
 @given(randoms, chips)
 @settings(max_examples=150, phases=UNSHRUNK)
 def test_sharing_is_never_faster_than_not_sharing(random_: random.Random, chip: str) -> None:
-    program = draw_program(random_, _MACHINES[chip])
+    program = draw_program(random_, MACHINES[chip])
     schedule = any_order(program, random_)
     shared = simulate(program, schedule)
     alone = simulate(program, schedule, NO_SHARING)
@@ -73,7 +73,7 @@ def test_sharing_is_never_faster_than_not_sharing(random_: random.Random, chip: 
 @given(randoms, chips)
 @settings(max_examples=100, phases=UNSHRUNK)
 def test_time_is_conserved(random_: random.Random, chip: str) -> None:
-    program = draw_program(random_, _MACHINES[chip])
+    program = draw_program(random_, MACHINES[chip])
     simulation = simulate(program, any_order(program, random_))
     metrics = simulation.metrics
     assert metrics.compute + metrics.exposed == metrics.makespan
@@ -86,7 +86,7 @@ def test_time_is_conserved(random_: random.Random, chip: str) -> None:
 @given(randoms, chips)
 @settings(max_examples=100, phases=UNSHRUNK)
 def test_the_timeline_shows_what_the_metrics_say(random_: random.Random, chip: str) -> None:
-    program = draw_program(random_, _MACHINES[chip])
+    program = draw_program(random_, MACHINES[chip])
     # Branches of conditionals are shown as a frame only, so leave them out.
     for graph in program.graphs.values():
         if "conditional" in graph.opcodes:
@@ -118,7 +118,7 @@ def check_lanes(timeline: Timeline) -> None:
 @given(randoms, chips, st.integers(0, 60))
 @settings(max_examples=100, phases=UNSHRUNK)
 def test_folding_loops_changes_no_times(random_: random.Random, chip: str, cap: int) -> None:
-    program = draw_program(random_, _MACHINES[chip])
+    program = draw_program(random_, MACHINES[chip])
     schedule = any_order(program, random_)
     whole = simulate(program, schedule)
     folded = simulate(program, schedule, SimulationOptions(slice_cap=cap))
@@ -137,7 +137,7 @@ def rows_of(timeline: Timeline) -> set[tuple[int, ...]]:
 @given(randoms, chips)
 @settings(max_examples=50, phases=UNSHRUNK)
 def test_the_same_again_gives_the_same(random_: random.Random, chip: str) -> None:
-    program = draw_program(random_, _MACHINES[chip])
+    program = draw_program(random_, MACHINES[chip])
     schedule = any_order(program, random_)
     one, two = simulate(program, schedule), simulate(program, schedule)
     assert same(one, two)
@@ -150,7 +150,7 @@ def same(one: Simulation, two: Simulation) -> bool:
 @given(st.permutations(range(6)), st.permutations(range(6)))
 @settings(max_examples=30)
 def test_the_order_of_independent_equals_does_not_matter(starts: list[int], dones: list[int]) -> None:
-    machine = _MACHINES["tpu-v4"]
+    machine = MACHINES["tpu-v4"]
     sketch = Sketch()
     load = {0: int(machine.links[0].rate.usable * 10e-6)}
     begun = [sketch.start(10_000_000, loads=load) for _ in range(6)]
@@ -167,7 +167,7 @@ def test_the_order_of_independent_equals_does_not_matter(starts: list[int], done
 def test_a_loop_takes_its_trips_times_its_body(trips: int) -> None:
     random_ = random.Random(trips)
     for _ in range(20):
-        program = draw_program(random_, _MACHINES["tpu-v4"])
+        program = draw_program(random_, MACHINES["tpu-v4"])
         entry = program.graphs[program.module.proto.entry_computation_id]
         loops = [node for node, opcode in enumerate(entry.opcodes) if opcode == "while"]
         program = replace(program, trips=dict.fromkeys(program.trips, trips))

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import random
+
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.session.matching import Match
+from engine.simulate.simulator import SimulationOptions, simulate
+from engine.simulate.synthetic import draw_program
 from engine.timeline.timeline import Category
+from tests.engine.simulate.test_properties import MACHINES, UNSHRUNK, any_order, chips, randoms
 from tests.views.synthetic import US, variant
 from views.timeline.critical import critical_rows
 from views.timeline.delta import finished, lead_of
@@ -37,6 +42,21 @@ def test_measuring_cuts_what_reaches_over_the_ends() -> None:
     assert found.duration == 10 * US
     assert found.compute + found.exposed == 10 * US
     assert measure(timeline, timeline.makespan, timeline.makespan + US).compute == 0
+
+
+@given(randoms, chips, st.integers(1, 60), st.data())
+@settings(max_examples=60, phases=UNSHRUNK)
+def test_folded_iterations_measure_as_they_would_unfolded(
+    random_: random.Random, chip: str, cap: int, data: st.DataObject
+) -> None:
+    program = draw_program(random_, MACHINES[chip])
+    schedule = any_order(program, random_)
+    whole = simulate(program, schedule).timeline
+    folded = simulate(program, schedule, SimulationOptions(slice_cap=cap)).timeline
+    for _ in range(4):
+        start, stop = sorted(data.draw(st.integers(0, whole.makespan)) for _ in range(2))
+        assert measure(folded, start, stop) == measure(whole, start, stop)
+    assert measure(folded, 0, whole.makespan) == measure(whole, 0, whole.makespan)
 
 
 def test_overlap_is_what_runs_beside_compute() -> None:
