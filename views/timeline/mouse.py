@@ -16,9 +16,10 @@ from views.timeline.budget_marks import budget_marks, card_of_mark, lit_by_mark
 from views.timeline.cards import card_of
 from views.timeline.moves import PAN, ZOOM
 from views.timeline.overlay import Hit
+from views.timeline.paint_delta import card_of_lead
 from views.timeline.paint_header import FOLD, PIN
 from views.timeline.scene import GUTTER
-from views.timeline.stack import HEADER
+from views.timeline.stack import HEADER, RowKind
 from views.timeline.tips import tip_at
 
 if TYPE_CHECKING:
@@ -146,11 +147,13 @@ class Mouse:
         marked = view.mark_at(position) if self._press is None else None
         if marked is not None:
             card = card_of_mark(view.session, marked)
+        found = view.row_at(position.y())
+        if found is not None and found[0].kind == RowKind.DELTA and inside and self._press is None:
+            card = card_of_lead(view.session, view.window_of().time_at(position.x()))
         lit = tuple(lit_by_mark(view.session, marked)) if marked is not None else ()
         cursor = position.x() if inside else None
         over = replace(view.overlay, hover=hit, cursor=cursor, mouse=position, card=tuple(card), lit=lit)
         view.hovered.emit(card[0] if card else "")
-        found = view.row_at(position.y())
         header = found is not None and found[1]
         view.viewport().setCursor(self._cursor_over(position, header=header or marked is not None))
         view.set_overlay(over)

@@ -1,4 +1,4 @@
-"""Curves under the lanes: operations in flight against their budget, bytes against the cap, and the delta row."""
+"""Curves under the lanes: operations in flight against their budget and bytes against the cap."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
 from engine.ir.graph import Ints
-from engine.quantities import bytes_text, time_text
-from engine.session.matching import match_of
+from engine.quantities import bytes_text
 from engine.timeline.timeline import Curve
 from views.theme import GRID, colour
 from views.timeline.budget_marks import paint_budget_marks
-from views.timeline.delta import lead_of
 from views.timeline.scene import Scene
 from views.timeline.stack import Row, RowKind
 
@@ -99,43 +97,3 @@ def _paint_limit(painter: QPainter, scene: Scene, row: Row, limit: int, top: int
     middle = min(max(y, scene.y(row.top) + height / 2), scene.y(row.bottom) - height / 2)
     place = QRectF(right - width - GRID, middle - height / 2, width, height)
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-
-
-def paint_delta(painter: QPainter, scene: Scene, row: Row) -> None:
-    """How far ahead of the base the active variant is, after each instruction that both run."""
-    session = scene.session
-    base, active = session.base_entry, session.active_entry
-    match = match_of(session, base, active) if base is not None and active is not None else None
-    if match is None:
-        return
-    lead = lead_of(match)
-    middle = scene.y(row.top) + row.height / 2
-    painter.setPen(QPen(colour(scene.theme.border), 1))
-    painter.drawLine(QPointF(scene.window.left, middle), QPointF(scene.window.left + scene.window.width, middle))
-    if not len(lead.time):
-        return
-    window = scene.window
-    most = max(1, int(np.abs(lead.value).max()))
-    first = max(0, int(np.searchsorted(lead.time, window.start, side="right")) - 1)
-    last = int(np.searchsorted(lead.time, window.stop, side="left"))
-    step = max(1, (last - first) // max(1, int(window.width)))
-    time, value = lead.time[first:last:step], lead.value[first:last:step]
-    if not len(time):
-        return
-    x = np.clip(window.x(time), window.left - 1, window.left + window.width + 1)
-    end = min(max(window.x_of(match.other.timeline.makespan), float(x[-1])), window.left + window.width)
-    right = np.append(x[1:], end)
-    size = value.astype(np.float64) * ((row.height / 2 - 2) / most)
-    painter.setPen(Qt.PenStyle.NoPen)
-    for ahead, role in ((True, scene.theme.gain), (False, scene.theme.loss)):
-        of_sign = size > 0 if ahead else size < 0
-        painter.setBrush(colour(role, 150))
-        tall = np.abs(size[of_sign])
-        top = middle - tall if ahead else np.full(len(tall), middle)
-        scene.rectangles.draw_each(painter, x[of_sign], top, np.maximum(right - x, 1.0)[of_sign], tall)
-    painter.setFont(scene.small)
-    painter.setPen(colour(scene.theme.muted))
-    place = QRectF(window.left + window.width - 200, scene.y(row.top), 196, row.height)
-    end_lead = int(lead.value[-1])
-    text = f"{time_text(abs(end_lead))} {'ahead' if end_lead >= 0 else 'behind'} at the end"
-    painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, text)

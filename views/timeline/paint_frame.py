@@ -15,7 +15,8 @@ from engine.quantities import bytes_text
 from views.icons import pixmap
 from views.theme import GRID, colour
 from views.timeline.axis import tick_text, ticks
-from views.timeline.paint_counters import paint_counter, paint_delta
+from views.timeline.paint_counters import paint_counter
+from views.timeline.paint_delta import paint_delta, paint_scale
 from views.timeline.paint_header import paint_header
 from views.timeline.paint_lanes import paint_lane
 from views.timeline.scene import AXIS, GUTTER, Scene
@@ -119,6 +120,8 @@ def _paint_gutter(painter: QPainter, scene: Scene, row: Row) -> None:
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, left)
     painter.setPen(colour(theme.text))
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, right)
+    if row.kind == RowKind.DELTA:
+        paint_scale(painter, scene, row)
 
 
 def _gutter_text(scene: Scene, row: Row) -> tuple[str, str]:
