@@ -13,8 +13,8 @@ from PySide6.QtTest import QTest
 
 from engine.session.matching import Match
 from engine.simulate.simulator import SimulationOptions, simulate
-from engine.simulate.synthetic import draw_program
 from engine.timeline.timeline import Timeline
+from tests.engine.simulate.synthetic import draw_program
 from tests.engine.simulate.test_properties import MACHINES, UNSHRUNK, any_order, chips, randoms
 from tests.views.fake_host import FakeHost
 from tests.views.synthetic import US, around, variant

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.simulate.simulator import SimulationOptions, simulate
-from engine.simulate.synthetic import draw_program
 from engine.timeline.timeline import Category
+from tests.engine.simulate.synthetic import draw_program
 from tests.engine.simulate.test_properties import MACHINES, UNSHRUNK, any_order, chips, randoms
 from tests.views.synthetic import US, variant
 from views.timeline.critical import critical_rows
