@@ -29,6 +29,7 @@ from engine.passes.candidate import Candidate, GateTerms
 from engine.schedule.problem import Order, Schedule
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
+from engine.timeline.folds import Folds, no_folds
 from engine.timeline.timeline import Category, Curve, Lane, LaneKind, Metrics, Timeline
 
 US = 1_000_000
@@ -44,6 +45,8 @@ LANES = (
 @dataclass
 class _Slices:
     rows: list[tuple[int, int, int, int, int, int, int, int, int]] = field(default_factory=list)
+    folded: tuple[int, ...] = ()
+    """What `Folds` has of the one loop."""
 
     def add(
         self,
@@ -76,6 +79,7 @@ class _Slices:
             in_flight=in_flight,
             memory=memory,
             makespan=int((table[:, 2] + table[:, 3]).max()) if len(table) else 0,
+            folds=Folds(*(np.array([n], np.int64) for n in self.folded)) if self.folded else no_folds(),
         )
 
 
@@ -232,6 +236,7 @@ def _loop(slices: _Slices, transfers: list[tuple[int, int, int]], now: int, *, o
     each = compute + (transfer - compute if overlap else transfer) + 8 * US
     waited = each - compute - 8 * US
     slices.add(9000, 0, now, each * trips, Category.LOOP, repeat=trips)
+    slices.folded = (9000, now + shown * each, (trips - shown) * each, trips - shown, each, shown, 1)
     for iteration in range(shown):
         at = now + iteration * each
         begin = at if overlap else at + compute

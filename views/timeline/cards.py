@@ -23,6 +23,15 @@ WORDS = {
 }
 
 
+def kind_text(variant: Variant, row: int) -> str:
+    """What a slice is, in words."""
+    category = Category(int(variant.timeline.category[row]))
+    proto = lookup(variant).proto(int(variant.timeline.instruction[row]))
+    if category == Category.COPY and proto is not None and proto.opcode == "while":
+        return "copy of the loop's state, each iteration"
+    return WORDS[category]
+
+
 def card_of(session: Session, hit: Hit, time: int) -> Sequence[str]:
     """Lines for a slice; the first is its name."""
     variant = session.entries[hit.entry].variant
@@ -45,7 +54,7 @@ def _lines(variant: Variant, row: int) -> Iterator[str]:
     yield name or WORDS[category]
     proto = lookup(variant).proto(int(timeline.instruction[row]))
     opcode = f"{proto.opcode} · " if proto is not None and proto.opcode != name else ""
-    yield f"{opcode}{WORDS[category]}"
+    yield f"{opcode}{kind_text(variant, row)}"
     yield f"{duration}, from {start}"
     repeat = int(timeline.repeat[row])
     if repeat > 1:

@@ -10,6 +10,7 @@ from engine.session.session import Session
 from engine.timeline.timeline import Category
 from views.timeline.axis import Window
 from views.timeline.bands import bands_of
+from views.timeline.iterations import frame_of_fold
 from views.timeline.overlay import Hit
 from views.timeline.scene import AXIS, GUTTER, rows_of
 from views.timeline.stack import FRAME, Row, RowKind, Stack
@@ -29,7 +30,8 @@ def row_at(stack: Stack, scroll: int, y: float) -> tuple[Row, bool] | None:
 
 
 def hit_at(session: Session, stack: Stack, scroll: int, window: Window, position: QPointF) -> Hit | None:
-    """The slice, gap or frame under a point of the widget; within a pixel of it where nothing is wide enough."""
+    """The slice, gap or frame under a point of the widget; within a pixel of it where nothing is wide enough. Where
+    iterations are folded it is the loop's frame."""
     found = row_at(stack, scroll, position.y())
     if found is None or found[1] or position.x() < GUTTER or found[0].lane < 0:
         return None
@@ -48,7 +50,9 @@ def hit_at(session: Session, stack: Stack, scroll: int, window: Window, position
         at = band.at(time, reach)
         if at is not None:
             return Hit(row.entry, at)
-    return None
+    fold = variant.timeline.folds.at(time)
+    frame = frame_of_fold(variant.timeline, fold) if fold is not None else None
+    return Hit(row.entry, frame) if frame is not None else None
 
 
 def anchor_of(session: Session, before: Hit | None) -> Hit | None:

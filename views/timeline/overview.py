@@ -14,6 +14,7 @@ from views.theme import GRID, colour
 from views.timeline.axis import TimeRange, Window
 from views.timeline.bands import bands_of, compute_lanes
 from views.timeline.moves import ZOOM
+from views.timeline.paint_folds import paint_bands
 from views.timeline.rectangles import Rectangles
 from views.timeline.scene import GUTTER
 
@@ -90,6 +91,8 @@ class Overview(QWidget):
         window, timeline = self.whole(), variant.timeline
         for lane in compute_lanes(timeline)[:1]:
             bands = bands_of(timeline)[lane]
+            paint_bands(painter, theme, window, timeline, lane, GRID, HEIGHT - 2.0 * GRID)
+            painter.setPen(Qt.PenStyle.NoPen)
             for band in (bands.slices, bands.gaps):
                 rows = band.slices[band.visible(0, window.stop, int(window.width))]
                 left = window.x(timeline.start[rows])

@@ -15,6 +15,8 @@ from engine.timeline.timeline import Category
 from views.in_place import Floats
 from views.theme import GRID, colour
 from views.timeline.bands import Band, LaneBands, bands_of
+from views.timeline.iterations import iterations_text
+from views.timeline.paint_folds import paint_folds
 from views.timeline.scene import Positions, Scene, instruction_name, positions_of
 from views.timeline.stack import FRAME, Row, RowKind
 
@@ -44,6 +46,7 @@ def paint_lane(painter: QPainter, scene: Scene, row: Row) -> None:
         top += row.frames * FRAME
     height = row.height - (top - scene.y(row.top))
     thin = row.kind == RowKind.TRANSFER
+    paint_folds(painter, scene, variant.timeline, row.lane, top, height)
     _paint_slices(painter, scene, variant, bands.slices, positions, top, height, thin)
     _paint_gaps(painter, scene, variant, bands.gaps, positions, top, height)
 
@@ -174,7 +177,7 @@ def _paint_gaps(
 
 
 def _paint_frames(painter: QPainter, scene: Scene, row: Row, variant: Variant, bands: LaneBands) -> None:
-    """Frames of loops and calls, outermost on top, with their trip counts; what is not expanded is shaded."""
+    """Frames of loops and calls, outermost on top, with their trip counts."""
     timeline = variant.timeline
     columns = max(1, int(scene.window.width))
     bottom = scene.y(row.bottom)
@@ -192,12 +195,10 @@ def _paint_frames(painter: QPainter, scene: Scene, row: Row, variant: Variant, b
         for n in wide:
             painter.drawRect(QRectF(left[n] + 0.5, strip + 0.5, width[n] - 2, bottom - strip - 1))
         for n in wide:
-            _paint_frame_text(painter, scene, variant, bands.slices, int(rows[n]), strip, bottom, row)
+            _paint_frame_text(painter, scene, variant, int(rows[n]), strip)
 
 
-def _paint_frame_text(
-    painter: QPainter, scene: Scene, variant: Variant, leaves: Band, frame: int, strip: float, bottom: float, row: Row
-) -> None:
+def _paint_frame_text(painter: QPainter, scene: Scene, variant: Variant, frame: int, strip: float) -> None:
     timeline, window = variant.timeline, scene.window
     start, stop = int(timeline.start[frame]), int(timeline.start[frame] + timeline.duration[frame])
     left = max(window.x_of(start), window.left)
@@ -206,38 +207,11 @@ def _paint_frame_text(
     name = instruction_name(variant, int(timeline.instruction[frame]))
     count = f"×{repeat:,}" if repeat != 1 else ""
     each = f", {time_text((stop - start) // repeat)} each" if repeat > 1 else ""
+    which = f" · {listed}" if (listed := iterations_text(timeline, frame, window.start, window.stop)) else ""
     room = int(right - left - 2 * GRID)
     metrics = scene.small_metrics
-    text = next(
-        (t for t in (f"{name}  {count}{each}", f"{name}  {count}", count) if metrics.horizontalAdvance(t) <= room), ""
-    )
+    choices = (f"{name}  {count}{each}{which}", f"{name}  {count}{which}", f"{count}{which}", f"{name}  {count}", count)
+    text = next((t for t in choices if metrics.horizontalAdvance(t) <= room), "")
     painter.setPen(colour(scene.theme.text))
     place = QRectF(left + GRID, strip, room + GRID, FRAME)
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-    _paint_folded(painter, scene, leaves, start, stop, repeat, scene.y(row.top) + row.frames * FRAME, bottom)
-
-
-def _paint_folded(
-    painter: QPainter, scene: Scene, leaves: Band, start: int, stop: int, repeat: int, top: float, bottom: float
-) -> None:
-    """Shade the part of a frame whose iterations are not expanded."""
-    last = int(np.searchsorted(leaves.start, stop, side="left")) - 1
-    end = int(leaves.end[last]) if last >= 0 and leaves.start[last] >= start else start
-    if repeat < 2 or (stop - end) * 20 < stop - start:
-        return
-    window = scene.window
-    left = max(window.x_of(end), window.left)
-    right = min(window.x_of(stop), window.left + window.width)
-    if right - left < 2 * GRID:
-        return
-    area = QRectF(left, top, right - left - 2, bottom - top - 1)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.fillRect(area, QBrush(colour(scene.theme.border), Qt.BrushStyle.Dense6Pattern))
-    text = f"iterations like the one shown, ×{repeat:,} in all"
-    if scene.small_metrics.horizontalAdvance(text) + 4 * GRID > right - left:
-        return
-    painter.setPen(colour(scene.theme.muted))
-    width = scene.small_metrics.horizontalAdvance(text) + 2 * GRID
-    middle = area.center().x()
-    painter.fillRect(QRectF(middle - width / 2, top + 2, width, bottom - top - 5), colour(scene.theme.base))
-    painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)

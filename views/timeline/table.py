@@ -21,7 +21,7 @@ from views.ports import Host, follow, in_view
 from views.sorted_rows import SortedRows
 from views.stale import StaleNote
 from views.theme import GRID
-from views.timeline.cards import WORDS
+from views.timeline.cards import kind_text
 from views.timeline.scene import rows_of
 
 _COLUMNS = ("instruction", "kind", "lane", "start, µs", "duration, µs", "waits for", "iteration")
@@ -70,7 +70,7 @@ def _text(variant: Variant, row: int, column: int) -> str:
     if column == 0:
         return names.name(int(timeline.instruction[row]))
     if column == 1:
-        return WORDS[Category(int(timeline.category[row]))]
+        return kind_text(variant, row)
     if column == 2:
         return timeline.lanes[int(timeline.lane[row])].name
     if column in _TIMES:

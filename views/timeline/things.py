@@ -17,7 +17,7 @@ from views.accessible import MOST, PRESS, Thing
 from views.timeline.accessible import describe_variant
 from views.timeline.bands import bands_of
 from views.timeline.budget_marks import budget_marks, rect_of_mark, sentence
-from views.timeline.cards import WORDS
+from views.timeline.cards import kind_text
 from views.timeline.overlay import Hit, slice_rect
 from views.timeline.paint_frame import visible_rows
 from views.timeline.scene import AXIS, Scene, instruction_name
@@ -104,7 +104,7 @@ def _slice(scene: Scene, variant: Variant, hit: Hit, selected: set[int], select:
     runs = f", {repeat:,} iterations" if repeat > 1 else ""
     actions: Mapping[str, Callable[[], object]] = {PRESS: lambda: select(hit), ZOOM: lambda: zoom(hit)}
     yield Thing(
-        name=f"{words}, {WORDS[category]}",
+        name=f"{words}, {kind_text(variant, hit.row)}",
         place=place.toAlignedRect(),
         description=f"{times}{runs}, on {lane} of {scene.entry(hit.entry).key}",
         selected=instruction in selected and category != Category.EXPOSED,
