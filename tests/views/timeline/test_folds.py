@@ -84,7 +84,10 @@ def test_lanes_and_overview_have_no_blank_where_iterations_are_folded(
     strip = Overview(host, everything)
     qtbot.addWidget(strip)
     strip.resize(view.width(), strip.sizeHint().height())
-    x = round(strip.whole().x_of(MIDDLE))
+    active = host.store.state.active_variant
+    assert active is not None
+    folds = active.timeline.folds
+    x = round(strip.whole().x_of(int(folds.start[0] + folds.duration[0] // 2)))
     assert exposed in column(strip.grab().toImage(), x, 0, strip.height())
 
 
