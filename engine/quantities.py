@@ -63,6 +63,11 @@ def bytes_text(size: int) -> str:
     return f"{sign}{_significant(value)} TiB"
 
 
+def counted_text(count: int, name: str) -> str:
+    """``1 collective``, ``1,200 collectives``."""
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
 def count_text(count: float) -> str:
     """Decimal prefixes for operations: ``1.37 T``."""
     value = float(count)

@@ -14,9 +14,10 @@ def run(arguments: Namespace) -> int:
     """Print the explanation, one paragraph a reason."""
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.2))
-        plan = loading.plan_or_best(arguments, module)
-        variant = loading.evaluator(module, arguments).evaluate(plan, control=control.part(0.2, 1.0))
-    for text in variant.notes:
+        evaluator = loading.evaluator(module, arguments)
+        plan, said = loading.plan_or_best(arguments, evaluator, control.part(0.2, 0.8))
+        variant = evaluator.evaluate(plan, control=control.part(0.8, 1.0))
+    for text in filter(None, (said, *variant.notes)):
         note(arguments, f"note: {text}")
     print(explain(module, variant, arguments.instruction))
     return DONE

@@ -33,9 +33,11 @@ def run(arguments: Namespace) -> int:
 
 
 def _content(evaluator: Evaluator, arguments: Namespace, control: Control) -> tuple[bytes, tuple[str, ...]]:
-    plan = loading.plan_or_best(arguments, evaluator.module)
+    plan, said = loading.plan_or_best(arguments, evaluator, control.part(0.0, 0.5))
+    first = (said,) if said else ()
     if arguments.to in ("hlo", "pb", "stablehlo") and arguments.scheduler is None:
-        result = evaluator.transform(plan, control.part(0.0, 0.8))
-        return export_bytes(result.module, arguments.to, control=control.part(0.8, 1.0)), result.notes
-    variant = evaluator.evaluate(plan, control=control.part(0.0, 0.8))
-    return content_of(variant, arguments.to, variant, evaluator.module, control.part(0.8, 1.0)), variant.notes
+        result = evaluator.transform(plan, control.part(0.5, 0.8))
+        return export_bytes(result.module, arguments.to, control=control.part(0.8, 1.0)), (*first, *result.notes)
+    variant = evaluator.evaluate(plan, control=control.part(0.5, 0.8))
+    content = content_of(variant, arguments.to, variant, evaluator.module, control.part(0.8, 1.0))
+    return content, (*first, *variant.notes)

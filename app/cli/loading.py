@@ -11,9 +11,10 @@ from engine.cost.imports import ImportedCosts, read_costs
 from engine.export.captured import captured_file, check_one_function, with_mesh
 from engine.hlo.reading import read
 from engine.ir.module import Module
-from engine.quantities import parse_bytes
+from engine.quantities import parse_bytes, time_text
 from engine.session.evaluation import Evaluator
-from engine.session.plan import MachineSpec, Plan, best_passes
+from engine.session.plan import MachineSpec, Plan, best_passes, plan_text
+from engine.session.pruning import best_default
 
 
 def load(path: str, control: Control) -> Module:
@@ -51,6 +52,15 @@ def plan(arguments: Namespace, module: Module) -> Plan | None:
     return Plan(passes, arguments.scheduler or "bottom-up", budget(arguments), memory_cap(arguments))
 
 
-def plan_or_best(arguments: Namespace, module: Module) -> Plan:
-    """The plan that was named, else the best passes under bottom-up."""
-    return plan(arguments, module) or Plan(best_passes(module), "bottom-up", budget(arguments), memory_cap(arguments))
+def plan_or_best(
+    arguments: Namespace, evaluator: Evaluator, control: Control, *, decomposes: bool = False
+) -> tuple[Plan, str]:
+    """The plan that was named, else the best of a report, and a sentence that says so; with `decomposes` the best of
+    those that have the pass."""
+    named = plan(arguments, evaluator.module)
+    if named is not None:
+        return named, ""
+    best = best_default(evaluator, budget(arguments), memory_cap(arguments), control, decomposes=decomposes)
+    took = time_text(best.metrics.makespan)
+    said = f"No plan was named; this is the best of the report's, '{best.name}', {took}: {plan_text(best.plan)}"
+    return best.plan, said

@@ -22,7 +22,7 @@ from engine.session.evaluation import Evaluator
 from engine.session.measured import Measured, best_match, measured_variant
 from engine.session.plan import AS_LOADED, plain_plan
 from engine.session.pruning import default_variants
-from engine.session.variant import Variant
+from engine.session.variant import Variant, notes_of, with_verdicts
 from engine.simulate.disturbances import parse_disturbance
 
 
@@ -88,10 +88,10 @@ def _measured(
 
 def show(arguments: Namespace, module: Module, evaluator: Evaluator, variants: Sequence[Variant]) -> None:
     """The report as tables on standard output; what was inferred goes to standard error."""
-    for text in dict.fromkeys(n for v in variants for n in v.notes):
+    for text in notes_of(variants):
         note(arguments, f"note: {text}")
     tables.show_module(module, evaluator.machine)
-    tables.show_candidates(next((v.candidates for v in reversed(variants) if v.candidates), ()))
+    tables.show_candidates(with_verdicts(variants))
     tables.show_variants(variants)
 
 

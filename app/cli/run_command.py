@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
             module, module, arguments.platform, alone=arguments.alone
         )  # before plans are weighed for nothing
         evaluator = loading.evaluator(module, arguments)
-        variants = _variants(evaluator, arguments, control.part(0.1, 0.3))
+        variants, said = _variants(evaluator, arguments, control.part(0.1, 0.3))
         found = run_variants(variants, _options(arguments), control.part(0.3, 1.0))
     written = []
     if arguments.profile:
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
             write_atomically(path, content)
             written.append(path)
     measured = [ran.measured for ran in found.ran if ran.measured is not None]
-    for text in dict.fromkeys((*found.notes, *(n for m in measured for n in m.notes))):
+    for text in dict.fromkeys((*filter(None, (said,)), *found.notes, *(n for m in measured for n in m.notes))):
         note(arguments, f"note: {text}")
     if arguments.json:
         json.dump(_as_json(module, evaluator.machine, found, written), sys.stdout, indent=1)
@@ -91,13 +91,13 @@ def _check_devices(module: Module, arguments: Namespace) -> None:
         )
 
 
-def _variants(evaluator: Evaluator, arguments: Namespace, control: Control) -> list[Variant]:
-    """The module as loaded, then the plan, unless that is the same."""
+def _variants(evaluator: Evaluator, arguments: Namespace, control: Control) -> tuple[list[Variant], str]:
+    """The module as loaded, then the plan, unless that is the same; and what is said of a plan that nobody named."""
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.4))
-    plan = loading.plan_or_best(arguments, evaluator.module)
+    plan, said = loading.plan_or_best(arguments, evaluator, control.part(0.4, 0.8))
     if plan == base.plan:
-        return [base]
-    return [base, evaluator.evaluate(plan, "", control.part(0.4, 1.0))]
+        return [base], said
+    return [base, evaluator.evaluate(plan, "", control.part(0.8, 1.0))], said
 
 
 def _show(module: Module, machine: Machine, found: Run) -> None:

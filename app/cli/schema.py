@@ -10,14 +10,14 @@ from engine.cost.costs import Origin
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.quantities import microseconds
-from engine.session.variant import Variant
+from engine.session.variant import Variant, notes_of, with_verdicts
 
 _SOURCES = {Origin.COMPILER: "compiler", Origin.MEASURED: "measured"}
 
 
 def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dict[str, Any]:
-    """The whole report. Candidates are those of the last variant that has any."""
-    candidates = next((v.candidates for v in reversed(variants) if v.candidates), ())
+    """The whole report. Candidates are those of the best variant that has any, which `candidates_of` names."""
+    verdicts = with_verdicts(variants)
     return {
         "schema": 1,
         "module": _module(module),
@@ -27,9 +27,10 @@ def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dic
             "mesh": dict(machine.mesh),
             "inferred": list(machine.notes),
         },
-        "candidates": [_candidate(c, module) for c in candidates],
+        "candidates": [_candidate(c, module) for c in (verdicts.candidates if verdicts else ())],
+        "candidates_of": verdicts.name if verdicts else None,
         "variants": [_variant(v) for v in variants],
-        "notes": list(dict.fromkeys(n for v in variants for n in v.notes)),
+        "notes": list(notes_of(variants)),
     }
 
 

@@ -11,15 +11,16 @@ from rich import box
 from rich.table import Table
 
 from app.cli import loading
-from app.cli.console import progress
+from app.cli.console import note, progress
 from app.cli.main import DONE
 from app.cli.tables import console
 from engine.control import Control
 from engine.errors import UsageError
 from engine.export.plot import Series, plot_svg
 from engine.export.writing import write_atomically
+from engine.ir.module import Module
 from engine.quantities import bytes_text, gain_text, microseconds, time_text
-from engine.session.plan import MachineSpec
+from engine.session.plan import MachineSpec, Plan
 from engine.session.sweeping import Quantity, Range, Row, knee, sweep, sweep_partitions
 
 
@@ -30,7 +31,9 @@ def run(arguments: Namespace) -> int:
     if over and len(arguments.files) > 1:
         raise UsageError(f"a sweep over {quantity} takes one FILE, but {len(arguments.files)} came")
     with progress(arguments) as control:
-        rows = _rows(over, arguments, control)
+        rows, said = _rows(over, arguments, control)
+    for text in said:
+        note(arguments, f"note: {text}")
     if arguments.plot:
         write_atomically(arguments.plot, _plot(quantity, rows).encode())
     if arguments.json:
@@ -41,14 +44,26 @@ def run(arguments: Namespace) -> int:
     return DONE
 
 
-def _rows(over: Range | None, arguments: Namespace, control: Control) -> Sequence[Row]:
+def _rows(over: Range | None, arguments: Namespace, control: Control) -> tuple[Sequence[Row], Sequence[str]]:
+    """What was found, and what is said of plans that nobody named: of several modules each has its own."""
     spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
-    share = 0.3 / len(arguments.files)
-    modules = [loading.load(path, control.part(k * share, (k + 1) * share)) for k, path in enumerate(arguments.files)]
-    plan = loading.plan_or_best(arguments, modules[0])
+    count = len(arguments.files)
+    plans: list[Plan] = []
+    said: list[str] = []
+    modules: list[Module] = []
+    for number, path in enumerate(arguments.files):
+        part = control.part(0.5 * number / count, 0.5 * (number + 1) / count)
+        module = loading.load(path, part.part(0.0, 0.5))
+        evaluator = loading.evaluator(module, arguments)
+        decomposes = over is not None and over.quantity in (Quantity.RING, Quantity.UNROLL)
+        plan, text = loading.plan_or_best(arguments, evaluator, part.part(0.5, 1.0), decomposes=decomposes)
+        modules.append(module)
+        plans.append(plan)
+        said += [f"{path}: {text}" if count > 1 else text] if text else []
     if over is None:
-        return sweep_partitions(modules, spec, plan, control.part(0.3, 1.0))
-    return sweep(modules[0], spec, plan, over, loading.imports(arguments.costs), control.part(0.3, 1.0))
+        return sweep_partitions(modules, spec, plans, control.part(0.5, 1.0)), said
+    found = sweep(modules[0], spec, plans[0], over, loading.imports(arguments.costs), control.part(0.5, 1.0))
+    return found, said
 
 
 def _as_json(row: Row) -> dict[str, object]:

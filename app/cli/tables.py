@@ -12,9 +12,8 @@ from rich.table import Table
 from engine.chips.machine import Machine
 from engine.cost.costs import Origin
 from engine.ir.module import Module
-from engine.passes.candidate import Candidate
 from engine.passes.rows import Row, rows_of
-from engine.quantities import bytes_text, gain_text, time_text
+from engine.quantities import bytes_text, counted_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Tuning
 from engine.session.variant import Variant, costs_in_words
@@ -41,22 +40,23 @@ def console() -> Console:
 def show_module(module: Module, machine: Machine) -> None:
     scheduled = "scheduled" if module.is_scheduled else "not scheduled"
     console().print(
-        f"{module.name}: {len(module.instructions):,} instructions in {len(module.computations):,} computations, "
-        f"{module.header.devices} devices, {scheduled}\n"
+        f"{module.name}: {counted_text(len(module.instructions), 'instruction')} in "
+        f"{counted_text(len(module.computations), 'computation')}, "
+        f"{counted_text(module.header.devices, 'device')}, {scheduled}\n"
         f"{machine.chip.title}, {machine.topology}"
     )
 
 
-def show_candidates(candidates: Sequence[Candidate]) -> None:
-    """One line for alike sites; times are of one execution, gains are the sum over the row."""
-    if not candidates:
+def show_candidates(verdicts: Variant | None) -> None:
+    """One line for alike sites of a variant; times are of one execution, gains are the sum over the row."""
+    if verdicts is None:
         console().print("\nno collectives\n")
         return
-    rows = rows_of(candidates)
-    chosen = sum(c.chosen for c in candidates)
-    table = Table(
-        box=box.SIMPLE_HEAD, title=f"{len(candidates)} collectives, {chosen} decomposed", title_justify="left"
-    )
+    rows = rows_of(verdicts.candidates)
+    chosen = sum(c.chosen for c in verdicts.candidates)
+    counted = counted_text(len(verdicts.candidates), "collective")
+    title = f"{counted}, {chosen} decomposed in '{verdicts.name}', {time_text(verdicts.metrics.makespan)}"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     for name in ("", "collective", "kind", "N"):
         table.add_column(name, no_wrap=True)
     for name in ("comp", "comm", "ring", "extra", "gain"):

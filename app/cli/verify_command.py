@@ -10,8 +10,7 @@ from app.cli import loading
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from engine.execute.verifying import Verification, check_runnable, verify
-from engine.passes.passes import Context
-from engine.passes.pipeline import Pipeline
+from engine.quantities import counted_text
 
 
 def run(arguments: Namespace) -> int:
@@ -19,9 +18,9 @@ def run(arguments: Namespace) -> int:
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.1))
         check_runnable(module, module, arguments.platform)  # before the plan is made in vain
-        plan = loading.plan_or_best(arguments, module)
-        machine = loading.evaluator(module, arguments).machine
-        result = Pipeline.parse(plan.passes).run(module, Context(machine, control.part(0.1, 0.3)))
+        evaluator = loading.evaluator(module, arguments)
+        plan, said = loading.plan_or_best(arguments, evaluator, control.part(0.1, 0.2))
+        result = evaluator.transform(plan, control.part(0.2, 0.3))
         found = verify(
             module,
             result.module,
@@ -38,9 +37,10 @@ def run(arguments: Namespace) -> int:
         json.dump({"schema": 1, "passes": plan.passes, "decomposed": changed, **found.as_json()}, sys.stdout, indent=1)
         print()
     else:
-        for text in (*module.notes, *result.notes, *found.notes):
+        for text in filter(None, (said, *result.notes, *found.notes)):
             note(arguments, f"note: {text}")
-        print(f"{module.name}: {changed} of {len(result.candidates)} collectives decomposed by {plan.passes}")
+        counted = counted_text(len(result.candidates), "collective")
+        print(f"{module.name}: {changed} of {counted} decomposed by {plan.passes}")
         print(_sentence(found))
     return DONE if found.equal else BAD_ANSWER
 

@@ -14,7 +14,7 @@ from engine.passes.rows import rows_of
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Trial, Tuning
-from engine.session.variant import Variant, costs_in_words
+from engine.session.variant import Variant, costs_in_words, notes_of, with_verdicts
 
 _SOURCES = {Origin.COMPILER: "compiler's estimate", Origin.MEASURED: "measured"}
 
@@ -32,7 +32,8 @@ def report_html(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"time": time_text, "bytes": bytes_text}
     template = environment.from_string(files("engine.export").joinpath("report.html.jinja").read_text("utf-8"))
-    candidates = next((v.candidates for v in reversed(variants) if v.candidates), ())
+    verdicts = variants[-1] if search is not None and variants[-1].candidates else with_verdicts(variants)
+    candidates = () if verdicts is None else verdicts.candidates
     return template.render(
         module=module,
         instructions=len(module.instructions),
@@ -40,6 +41,7 @@ def report_html(
         variants=[_variant(v, variants[0]) for v in variants],
         rows=rows_of(candidates),
         candidates=candidates,
+        verdicts=verdicts,
         chosen=sum(c.chosen for c in candidates),
         fusions=[f for v in variants[-1:] for f in v.fusions if f.foreign],
         costs=costs_in_words(variants),
@@ -47,7 +49,7 @@ def report_html(
         trials=sorted(search.trials, key=_slowest_last) if search is not None else (),
         judgement=judgement,
         headline="" if search is None else _headline(search),
-        notes=list(dict.fromkeys(n for v in variants for n in v.notes)),
+        notes=notes_of(variants),
         picture=timelines_svg([Strip(f"{v.name} — {time_text(v.metrics.makespan)}", v.timeline) for v in variants]),
     )
 

@@ -10,7 +10,7 @@ from engine.ir.module import Module
 from engine.passes.pipeline import Pipeline
 from engine.schedule.errors import Infeasible
 from engine.session.evaluation import Evaluator, default_plans
-from engine.session.plan import WHOLE, Plan, plain_plan
+from engine.session.plan import DEFAULT_SCHEDULERS, WHOLE, Plan, plain_plan
 from engine.session.variant import Variant
 
 LEAST_GAIN = 0.0005
@@ -24,16 +24,33 @@ def fair_base(
     memory_cap: int | None = None,
     control: Control = QUIET,
 ) -> Variant:
-    """The faster of `base`, the module as loaded, and the same with its collectives asynchronous, in an order of ours,
-    where the chip's compiler would make them so; `base` where that does not fit the cap."""
+    """The faster of `base`, the module as loaded, and the same with its collectives asynchronous, in the best order of
+    the default schedulers, where the chip's compiler would make them so; `base` where that does not fit the cap."""
     plans = dict(default_plans(evaluator.module, None, budget, memory_cap))
     if WHOLE not in plans:
         return base
     try:
-        whole = evaluator.evaluate(plans[WHOLE], WHOLE, control)
+        whole = best_order(evaluator, plans[WHOLE], WHOLE, control)
     except Infeasible:
         return base
     return min(base, whole, key=lambda variant: variant.metrics.makespan)
+
+
+def best_order(evaluator: Evaluator, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
+    """What `plan` makes under the best of its own and the default schedulers: another list scheduler alone is no gain
+    over it. Its own wins among equals. Raises Infeasible where none fits the plan's budget or cap."""
+    schedulers = tuple(dict.fromkeys((plan.scheduler, *DEFAULT_SCHEDULERS)))
+    found: list[Variant] = []
+    problem: Infeasible | None = None
+    for number, scheduler in enumerate(schedulers):
+        part = control.part(number / len(schedulers), (number + 1) / len(schedulers))
+        try:
+            found.append(evaluator.evaluate(replace(plan, scheduler=scheduler), name, part))
+        except Infeasible as error:
+            problem = problem or error
+    if not found and problem is not None:
+        raise problem
+    return min(found, key=lambda variant: variant.metrics.makespan)
 
 
 def is_faster(variant: Variant, than: Variant) -> bool:

@@ -17,8 +17,9 @@ from engine.passes.rows import Row, rows_of
 from engine.quantities import time_text
 from engine.session import edits
 from engine.session.evaluation import Evaluator, default_plans, truly_named
-from engine.session.plan import Plan, best_passes, whole_plan
-from engine.session.variant import Variant
+from engine.session.fairness import best_order
+from engine.session.plan import WHOLE, Plan, best_passes, whole_plan
+from engine.session.variant import Variant, best_of
 
 EFFORT = 2_500
 """Instructions that are put in order in all trials together: enough for every row of a module of a few hundred after
@@ -30,16 +31,34 @@ SLOWER = 4
 def default_variants(
     evaluator: Evaluator, budget: Budget | None = None, memory_cap: int | None = None, control: Control = QUIET
 ) -> list[Variant]:
-    """What is shown where no plan is given: the plans of `default_plans`, pruned where they decompose for speed."""
+    """What is shown where no plan is given: the plans of `default_plans`, pruned where they decompose for speed, and
+    where they decompose nothing in the best of the default schedulers' orders."""
     plans = list(default_plans(evaluator.module, None, budget, memory_cap))
     made: list[Variant] = []
     for number, (name, plan) in enumerate(plans):
         part = control.part(number / len(plans), (number + 1) / len(plans))
+        if name == WHOLE:
+            made.append(best_order(evaluator, plan, name, part))
+            continue
         found = evaluator.evaluate(plan, name, part.part(0.0, 0.5))
         if plan.passes == best_passes(evaluator.module) and plan.scheduler != "memory":
             found = pruned(evaluator, made[0], found, part.part(0.5, 1.0))
         made.append(truly_named(found))
     return made
+
+
+def best_default(
+    evaluator: Evaluator,
+    budget: Budget | None = None,
+    memory_cap: int | None = None,
+    control: Control = QUIET,
+    *,
+    decomposes: bool = False,
+) -> Variant:
+    """The plan where none is named: the best of `default_variants`; with `decomposes` of those that have the pass."""
+    found = default_variants(evaluator, budget, memory_cap, control)
+    having = [variant for variant in found if edits.options_of(variant.plan, "decompose") is not None]
+    return best_of(having if decomposes and having else found)
 
 
 def may_be_better(base: Variant, given: Variant) -> bool:

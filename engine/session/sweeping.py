@@ -111,11 +111,11 @@ def sweep(
 
 
 def sweep_partitions(
-    modules: Sequence[Module], spec: MachineSpec, plan: Plan, control: Control = QUIET
+    modules: Sequence[Module], spec: MachineSpec, plans: Sequence[Plan], control: Control = QUIET
 ) -> tuple[Row, ...]:
-    """Evaluate `plan` for modules of one program on several numbers of devices; the value is that number."""
+    """Evaluate modules of one program on several numbers of devices, each with its plan; the value is that number."""
     rows: list[Row] = []
-    for number, module in enumerate(modules):
+    for number, (module, plan) in enumerate(zip(modules, plans, strict=True)):
         part = control.part(number / len(modules), (number + 1) / len(modules))
         rows.append(_row(Evaluator(module, spec), str(module.header.devices), plan, part))
     return tuple(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.cost.costs import Origin
@@ -80,6 +80,37 @@ class Variant:
     def compares_with(self, other: Variant) -> bool:
         """Whether a difference of their times says anything: a prediction is not set against a measurement."""
         return self.source == other.source
+
+
+def best_of(variants: Sequence[Variant]) -> Variant:
+    """The one that a reader takes: the fastest that was simulated and fits the memory.
+
+    Of equals one that gives verdicts on collectives, and the first, the module as loaded last. At least one is given.
+    """
+    predicted = [v for v in variants if not v.is_measured] or list(variants)
+    return min((*predicted[1:], predicted[0]), key=lambda v: (v.over_memory > 0, v.metrics.makespan, not v.candidates))
+
+
+def with_verdicts(variants: Iterable[Variant]) -> Variant | None:
+    """The best whose passes gave verdicts on collectives, which a report lists; None where none did."""
+    judged = [variant for variant in variants if variant.candidates]
+    return best_of(judged) if judged else None
+
+
+def notes_of(variants: Sequence[Variant]) -> tuple[str, ...]:
+    """What is to be said of variants, each sentence once; of some of them alone it begins with their names."""
+    loaded = set(variants[0].notes if variants else ())
+    judged = [variant for variant in variants if variant.candidates]
+    found: dict[str, list[Variant]] = {}
+    for variant in variants:
+        for note in variant.notes:
+            found.setdefault(note, []).append(variant)
+    return tuple(
+        note
+        if note in loaded or all(variant in those for variant in judged)
+        else f"{'; '.join(dict.fromkeys(variant.name for variant in those))}: {note}"
+        for note, those in found.items()
+    )
 
 
 _OTHERS = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from engine.hlo.reading import read_here
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import LEAST_GAIN, fair_base, is_faster, with_fusion
-from engine.session.plan import WHOLE, Plan, plain_plan
+from engine.session.plan import DEFAULT_SCHEDULERS, WHOLE, MachineSpec, Plan, plain_plan, whole_plan
+from engine.session.pruning import default_variants
 from engine.session.tuning import tune
 from tests.places import COMPILED, SAMPLES
 
@@ -31,6 +33,19 @@ def test_what_has_to_be_beaten_is_asynchronous() -> None:
     assert fair.metrics.makespan < base.metrics.makespan
     # Where it does not fit the cap, the module as loaded is all there is.
     assert fair_base(at, base, memory_cap=1) is base
+
+
+def test_another_list_scheduler_alone_is_no_gain() -> None:
+    """Top-down is faster here than bottom-up, with nothing decomposed: what has to be beaten is the best of them."""
+    module = read_here((SAMPLES / "mlp_fig3_train_2x4_bf16.hlo").read_bytes())
+    at = Evaluator(module, MachineSpec("h100"))
+    base = at.evaluate(plain_plan(module), "as loaded")
+    fair = fair_base(at, base)
+    orders = {name: at.evaluate(replace(whole_plan(module), scheduler=name)) for name in DEFAULT_SCHEDULERS}
+    assert fair.metrics.makespan == min(v.metrics.makespan for v in orders.values())
+    assert fair.metrics.makespan < orders["bottom-up"].metrics.makespan
+    (shown,) = [variant for variant in default_variants(at) if variant.name == WHOLE]
+    assert shown.plan == fair.plan
 
 
 def test_what_a_compiler_scheduled_is_what_it_gets() -> None:

@@ -115,7 +115,7 @@ def test_what_the_plan_does_not_do_cannot_be_swept(module: Module) -> None:
 
 def test_partitions_take_one_module_each() -> None:
     modules = [sample("mlp_fig2_train_4_f32.hlo"), sample("mlp_fig2_train_8_bf16.hlo")]
-    assert [row.value for row in sweep_partitions(modules, SPEC, PLAN)] == ["4", "8"]
+    assert [row.value for row in sweep_partitions(modules, SPEC, [PLAN, PLAN])] == ["4", "8"]
 
 
 def test_the_knee_is_the_smallest_that_is_good_enough(module: Module) -> None:

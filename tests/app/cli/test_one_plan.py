@@ -1,0 +1,92 @@
+"""What no plan is named for has one answer: every command takes the best plan of the report, and says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli.main import main
+from tests.places import SAMPLES
+
+SAMPLE = str(SAMPLES / "mlp_fig3.hlo")
+"""Under top-down a plan leaves a collective whole that the faster one, under bottom-up, decomposes."""
+BEST = "decomposed, bottom-up"
+CHIP = ("--chip", "tpu-v4")
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["report", SAMPLE, *CHIP, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def makespan_of(report: dict[str, Any], name: str) -> float:
+    return next(float(v["makespan_us"]) for v in report["variants"] if v["name"] == name)
+
+
+def test_the_table_of_collectives_is_the_best_variants(report: dict[str, Any], tmp_path: Path) -> None:
+    assert report["candidates_of"] == BEST
+    assert makespan_of(report, BEST) == min(v["makespan_us"] for v in report["variants"])
+    verdicts = {c["id"]: c["chosen"] for c in report["candidates"]}
+    assert verdicts == {"all-reduce": True, "all-gather": True, "all-gather.1": False, "all-gather.2": False}
+    html = tmp_path / "report.html"
+    assert main(["report", SAMPLE, *CHIP, "--html", str(html), "--quiet"]) == 0
+    assert f"Collectives: 4, 2 decomposed in “{BEST}”" in html.read_text("utf-8")
+
+
+def test_the_heading_and_the_notes_name_their_variant(
+    report: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    html = tmp_path / "report.html"
+    assert main(["report", SAMPLE, *CHIP, "--html", str(html)]) == 0
+    said = capsys.readouterr()
+    assert f"4 collectives, 2 decomposed in '{BEST}', 512 µs" in said.out
+    whole = "all-gather is left whole: "
+    for text in ("\n".join(report["notes"]), said.err, html.read_text("utf-8")):
+        assert text.count(whole) == text.count(f"decomposed, top-down: {whole}") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["explain", SAMPLE, "all-gather"],
+        ["export", SAMPLE, "--to", "hlo", "-o", "-"],
+        ["sweep", SAMPLE, "--over", "budget=8"],
+    ],
+    ids=lambda command: str(command[0]),
+)
+def test_commands_without_a_plan_take_the_reports_best(command: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, *CHIP]) == 0
+    assert f"No plan was named; this is the best of the report's, '{BEST}', 512 µs: decompose" in capfd.readouterr().err
+
+
+def test_where_the_best_is_pruned_explain_is_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain that the gate decomposes and the report leaves apart."""
+    sample = str(SAMPLES / "mlp_chain.hlo")
+    assert main(["report", sample, *CHIP, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert main(["explain", sample, found["candidates"][0]["collective"], *CHIP]) == 0
+    said = capsys.readouterr().err
+    assert f"'{found['candidates_of']}'" in said
+    passes = next(v["passes"] for v in found["variants"] if v["name"] == found["candidates_of"])
+    assert f": {passes} | " in said
+
+
+def test_a_sweep_at_the_chips_budget_is_the_reports_row(
+    report: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", SAMPLE, *CHIP, "--over", "budget=8", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    (budget,) = {v["budget"] for v in report["variants"] if v["name"] == BEST}
+    assert row["budget"] == budget
+    assert row["makespan_us"] == makespan_of(report, BEST)
+
+
+def test_a_named_plan_is_taken_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", SAMPLE, "all-gather", *CHIP, "--scheduler", "top-down"]) == 0
+    assert not re.search("No plan was named", capsys.readouterr().err)
