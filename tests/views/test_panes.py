@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QPushButton, QToolTip
+from PySide6.QtWidgets import QHeaderView, QLabel, QPushButton, QTableWidget, QTableWidgetItem, QToolTip
 from pytestqt.qtbot import QtBot
 
 from engine.chips.budget import Budget, Kind
@@ -24,6 +24,7 @@ from views.candidates.rows import Verdict, override_of, rows_of_sites
 from views.compare.compare import ComparePane
 from views.compare.differences import DifferencePane
 from views.compare.figures import all_plans, pareto
+from views.filling import filling
 from views.fusion.harm import fusion_rows, taken
 from views.fusion.pane import FusionPane
 from views.guide import Guide
@@ -221,6 +222,49 @@ class TestInspector:
         qtbot.addWidget(pane)
         assert "lower bound" in pane.above.text()
         assert pane.bars.isHidden()
+
+
+def test_a_visible_table_measures_its_columns_once_when_filled_again(qtbot: QtBot) -> None:
+    class Measuring(QTableWidget):
+        measured = 0
+
+        def sizeHintForColumn(self, column: int) -> int:  # noqa: N802 # Qt's name
+            self.measured += 1
+            return super().sizeHintForColumn(column)
+
+    def fill(text: str) -> None:
+        table.setRowCount(50)
+        for row in range(50):
+            for column in range(3):
+                table.setItem(row, column, QTableWidgetItem(text))
+        QCoreApplication.processEvents()
+
+    table = Measuring(0, 3)
+    qtbot.addWidget(table)
+    header = table.horizontalHeader()
+    header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    modes = [header.sectionResizeMode(column) for column in range(3)]
+    table.show()
+    fill("short")
+    table.measured = 0
+    with filling(table):
+        fill("a text that is longer")
+    QCoreApplication.processEvents()
+    assert table.measured < 20
+    assert [header.sectionResizeMode(column) for column in range(3)] == modes
+    assert table.columnWidth(1) >= table.fontMetrics().horizontalAdvance("a text that is longer")
+    table.hide()
+
+
+def test_two_variants_that_take_the_same_time_are_said_not_to_differ(qtbot: QtBot) -> None:
+    host = host_of(variant(1), variant(1))
+    pane = DifferencePane(host)
+    qtbot.addWidget(pane)
+    assert "Nothing differs" in pane.text.text()
+    assert pane.table.isHidden()
+    other = host_of(variant(1), variant(2))
+    assert "Nothing differs" not in DifferencePane(other).text.text()
 
 
 class TestLog:

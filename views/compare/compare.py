@@ -26,6 +26,7 @@ from engine.session.session import Entry, Session
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, budget_title, pareto, tried_title
+from views.filling import filling
 from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Gone, Host, follow
@@ -150,7 +151,8 @@ class ComparePane(QWidget):
     def refresh(self) -> None:
         session = self._host.store.state
         self._lines = self._gather(session)
-        self._fill(session)
+        with filling(self.table):
+            self._fill(session)
         self._plot(session)
         self.button.setEnabled(session.active_variant is not None)
         self.table.setVisible(bool(self._lines))

@@ -24,6 +24,7 @@ from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.difference import Difference, differences
 from views.compare.observations import ObservationTable, said
+from views.filling import filling
 from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Host, follow, in_view
@@ -103,8 +104,10 @@ class DifferencePane(QWidget):
             every = differences_of(match)
             self._rows = every[:MOST]
             more = f" The {MOST} largest of {len(every):,}." if len(every) > MOST else ""
-            self.text.setText(f"{_said(session, base, active, match)}{more}")
-        self._fill(session)
+            none = "" if every else " Nothing differs: each takes the same time in both."
+            self.text.setText(f"{_said(session, base, active, match)}{more}{none}")
+        with filling(self.table):
+            self._fill(session)
         self.table.setVisible(bool(self._rows))
 
     def _fill(self, session: Session) -> None:

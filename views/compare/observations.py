@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 from engine.quantities import MINUS, signed_time_text, time_text
 from engine.session.measured import Measured, Observation, Unmatched
 from engine.session.session import Entry
+from views.filling import filling
 from views.plain import make_plain
 from views.theme import Theme
 
@@ -83,12 +84,13 @@ class ObservationTable(QTableWidget):
         unmatched = [_left(one) for one in measured.unmatched[:MOST]]
         if len(measured.unmatched) > MOST:
             unmatched.append((f"… and {len(measured.unmatched) - MOST:,} more names", *("",) * (len(_COLUMNS) - 1)))
-        self.setRowCount(len(self.observations) + len(unmatched))
-        for row, observation in enumerate(self.observations):
-            self._fill(row, _cells(observation), theme.text)
-            _tint(self.item(row, _DIFFERENCE), observation, theme)
-        for row, texts in enumerate(unmatched, start=len(self.observations)):
-            self._fill(row, texts, theme.muted)
+        with filling(self):
+            self.setRowCount(len(self.observations) + len(unmatched))
+            for row, observation in enumerate(self.observations):
+                self._fill(row, _cells(observation), theme.text)
+                _tint(self.item(row, _DIFFERENCE), observation, theme)
+            for row, texts in enumerate(unmatched, start=len(self.observations)):
+                self._fill(row, texts, theme.muted)
 
     def _fill(self, row: int, texts: tuple[str, ...], role: str) -> None:
         for column, text in enumerate(texts):

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.plan import Plan
 from engine.session.tuning import Trial
+from views.filling import filling
 from views.plain import make_plain
 from views.ports import Host
 
@@ -54,9 +55,10 @@ class TrialsTable(QTableWidget):
         chosen = self.plan if self.selectedItems() else None
         self._shown, self._base, self._best = trials, base, best
         self._sorted = tuple(sorted(trials, key=lambda t: (t.makespan is None, t.makespan or 0)))
-        self.setRowCount(len(self._sorted))
-        for row, trial in enumerate(self._sorted):
-            self._fill(row, trial)
+        with filling(self):
+            self.setRowCount(len(self._sorted))
+            for row, trial in enumerate(self._sorted):
+                self._fill(row, trial)
         again = next((row for row, trial in enumerate(self._sorted) if trial.plan == chosen), None)
         if again is None:
             self.clearSelection()
@@ -65,8 +67,9 @@ class TrialsTable(QTableWidget):
 
     def repaint_roles(self) -> None:
         """The theme is another."""
-        for row, trial in enumerate(self._sorted):
-            self._fill(row, trial)
+        with filling(self):
+            for row, trial in enumerate(self._sorted):
+                self._fill(row, trial)
 
     def _fill(self, row: int, trial: Trial) -> None:
         theme, metrics, base = self._host.theme, trial.metrics, self._base

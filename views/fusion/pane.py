@@ -30,6 +30,7 @@ from engine.session import edits
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.filling import filling
 from views.fusion.diagram import Diagram
 from views.fusion.early import early_dones, tried_of
 from views.fusion.harm import FusionRow, fusion_rows, taken
@@ -178,6 +179,13 @@ class FusionPane(QWidget):
         return f"{entry.key}: {harmful:,} of {count} expose transfers, {time_text(worst)} together.{more}"
 
     def _fill(self) -> None:
+        with filling(self.table):
+            self._fill_rows()
+        self._paint_harm()
+        self.table.setCurrentCell(-1, -1)
+        self.table.setCurrentCell(0 if self._rows else -1, 0)
+
+    def _fill_rows(self) -> None:
         self.table.setRowCount(min(len(self._rows), MOST))
         for number, row in enumerate(self._rows[:MOST]):
             fusion = row.fusion
@@ -195,9 +203,6 @@ class FusionPane(QWidget):
                 if column >= 2:
                     item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
                 self.table.setItem(number, column, item)
-        self._paint_harm()
-        self.table.setCurrentCell(-1, -1)
-        self.table.setCurrentCell(0 if self._rows else -1, 0)
 
     def _paint_harm(self) -> None:
         """What exposes transfers, in the colour of losses."""
