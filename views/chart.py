@@ -89,7 +89,8 @@ class Chart(QWidget):
         bounds = self._bounds()
         ends = [self._y_text(y) for y in bounds[2:]] if bounds is not None else []
         left = max((metrics.horizontalAdvance(text) for text in ends), default=0) + 4 * GRID
-        top = _LINE if self._caption_fits() else _LINE + metrics.height()
+        # The upper half of the top tick's label lies above the area.
+        top = (_LINE if self._caption_fits() else _LINE + metrics.height()) + metrics.height() // 2
         return QRectF(left, top, self.width() - left - _RIGHT, self.height() - top - _BOTTOM)
 
     def _legend(self) -> list[Series]:
@@ -181,6 +182,7 @@ class Chart(QWidget):
     def _paint_series(self, painter: QPainter, series: Series, bounds: tuple[float, float, float, float]) -> None:
         theme = self._host.theme
         places = [self._place(p, bounds) for p in series.points]
+        labels = self._labels()
         if series.line and len(places) > 1:
             painter.setPen(QPen(colour(series.colour), 1.5))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -194,9 +196,36 @@ class Chart(QWidget):
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(colour(theme.text), 1.5))
                 painter.drawEllipse(place, radius + 2, radius + 2)
-            if point.label:
+            if point in labels:
                 painter.setPen(colour(theme.text))
-                painter.drawText(place + QPointF(radius + GRID, -radius), point.label)
+                painter.drawText(labels[point], Qt.AlignmentFlag.AlignCenter, point.label)
+
+    def _labels(self) -> dict[Point, QRectF]:
+        """Where labels are written: beside their points, none over another, over a point with a label or outside."""
+        bounds = self._bounds()
+        points = [p for s in self._series for p in s.points if p.label]
+        if bounds is None or not points:
+            return {}
+        metrics = QFontMetrics(axis_font())
+        area = QRectF(self._area())
+        area.setRight(float(self.width()))
+        reach = 5.0 + GRID
+        taken = [QRectF(at.x() - 5, at.y() - 5, 10, 10) for at in (self._place(p, bounds) for p in points)]
+        found: dict[Point, QRectF] = {}
+        for point in points:
+            at = self._place(point, bounds)
+            width, height = float(metrics.horizontalAdvance(point.label)), float(metrics.height())
+            sides = (at.x() + reach, at.x() - reach - width, at.x() - width / 2)
+            levels = (at.y() - reach - height / 2, at.y() + reach - height / 2, at.y() - height / 2)
+            beside = [QRectF(left, top, width, height) for top in levels for left in sides[:2]]
+            over = [QRectF(sides[2], at.y() + shift, width, height) for shift in (-reach - height, reach)]
+            further = [rect.translated(0, step * height) for step in (-1, 1, -2, 2) for rect in beside[-2:]]
+            free = (r for r in (*beside, *over, *further) if area.contains(r) and not any(map(r.intersects, taken)))
+            place = next(free, None)
+            if place is not None:
+                found[point] = place
+                taken.append(place)
+        return found
 
     def _paint_legend(self, painter: QPainter) -> None:
         x = self.width() - float(_RIGHT)

@@ -17,6 +17,9 @@ from engine.schedule.problem import Problem, Schedule, positions
 from engine.schedule.programs import called_by
 from engine.simulate.run import ComputationRun
 
+ALL_KINDS = "operations"
+"""What a limit for all kinds together counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -30,7 +33,7 @@ class Held:
     limit: int
     """How many may be in flight of what is counted."""
     counted: str
-    """What is counted: ``permutes``, or ``operations`` where the limit is for all kinds together."""
+    """What is counted: ``permutes``, or `ALL_KINDS` where the limit is for all kinds together."""
     holders: tuple[int, ...]
     """Ids of what was in flight when it could not start: starts, and loops or calls that hold some."""
 
@@ -73,7 +76,7 @@ def _of_one(program: Program, schedule: Schedule, computation: int, runs: Mappin
         if wait > 0:
             key = kind if full[end, kind] else TOTAL
             holders = _holders(problem, order, place, starts, start, end, key)
-            counted = KIND_PLURALS[Kind(key)] if key != TOTAL else "operations"
+            counted = KIND_PLURALS[Kind(key)] if key != TOTAL else ALL_KINDS
             found.append(Held(int(graph.ids[start]), wait, most[key], counted, tuple(graph.ids[holders].tolist())))
     return found
 

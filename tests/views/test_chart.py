@@ -73,3 +73,21 @@ def test_steps_lie_between_the_bounds_and_are_about_as_many_as_asked_for(low: in
         found = some_steps(steps, low, low + span, count)
         assert all(low <= value <= low + span for value in map(round, found))
         assert len(found) <= max(count, 6) + 2
+
+
+@pytest.mark.parametrize("width", [245, 700])
+def test_labels_of_points_and_the_name_of_the_axis_stand_apart(qtbot: QtBot, width: int) -> None:
+    chart = memory_chart(qtbot, width, 200)
+    near = tuple(
+        Point(8_740_000_000 + x, 360 * 2**20 + y * 2**20, label=label)
+        for x, y, label in ((0, 0, "A"), (0, 0, "C"), (9_000_000, 1, "B"), (700_000_000, 90, "D"))
+    )
+    chart.set_series([Series("variants", near, "#000000")])
+    labels = chart._labels()
+    assert {point.label for point in labels} == set("ABCD")
+    places = list(labels.values())
+    assert not any(one.intersects(two) for n, one in enumerate(places) for two in places[n + 1 :])
+    height = QFontMetrics(axis_font()).height()
+    caption = 12.0 if chart._caption_fits() else 32.0
+    assert chart._area().top() - height / 2 >= caption + height / 2 - 2
+    assert all(place.top() >= chart._area().top() for place in places)

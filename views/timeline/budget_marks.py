@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from PySide6.QtGui import QPainter, QPolygonF
 
 from engine.ir.graph import Ints
 from engine.quantities import time_text
-from engine.schedule.binding import Held
+from engine.schedule.binding import ALL_KINDS, Held
 from engine.session.lookup import lookup
 from engine.session.session import Session
 from engine.session.variant import Variant
@@ -99,6 +99,29 @@ def paint_budget_marks(painter: QPainter, scene: Scene, row: Row) -> None:
         tip = [QPointF(x - GRID, top), QPointF(x + GRID, top), QPointF(x, top + 1.5 * GRID)]
         painter.drawPolygon(QPolygonF(tip))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+    _paint_limits(painter, scene, top, [(float(x), marks.held[n]) for x, n in zip(right, shown.tolist(), strict=True)])
+
+
+def _paint_limits(painter: QPainter, scene: Scene, top: float, tips: Sequence[tuple[float, Held]]) -> None:
+    """Beside each point the limit that binds, where it is that of one kind and there is room before the next."""
+    painter.setFont(scene.small)
+    end = scene.window.left + scene.window.width
+    for number, (x, held) in enumerate(tips):
+        text = limit_text(held)
+        width = scene.small_metrics.horizontalAdvance(text) + GRID
+        left = x + 1.5 * GRID
+        following = min((other for other, _ in tips[number + 1 :] if other > x + 1), default=end)
+        if not text or x < scene.window.left or left + width > following - GRID:
+            continue
+        place = QRectF(left, top, width, scene.small_metrics.height())
+        painter.fillRect(place, colour(scene.theme.base, 200))
+        painter.setPen(colour(scene.theme.budget))
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def limit_text(held: Held) -> str:
+    """``2 of 2 all-gathers``; empty where the limit is that of the line, for all kinds together."""
+    return "" if held.counted == ALL_KINDS else f"{held.limit} of {held.limit} {held.counted}"
 
 
 @dataclass(frozen=True, slots=True)

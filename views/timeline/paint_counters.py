@@ -10,12 +10,13 @@ from engine.ir.graph import Ints
 from engine.quantities import bytes_text
 from engine.timeline.timeline import Curve
 from views.theme import GRID, colour
+from views.timeline.axis import Window
 from views.timeline.budget_marks import paint_budget_marks
 from views.timeline.scene import Scene
 from views.timeline.stack import Row, RowKind
 
 _IN_SIGHT = 4
-"""A limit that is at most so many times the peak is in the picture."""
+"""A limit of memory that is at most so many times the peak is in the picture; a budget always is."""
 
 
 def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
@@ -29,14 +30,17 @@ def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
     limit = variant.schedule.budget.total if flight else variant.plan.memory_cap
     room = None if flight or variant.is_measured else variant.program.machine.chip.hbm_bytes
     fill = scene.theme.in_flight if flight else scene.theme.memory.fill
-    top = max(curve.peak, *(line for line in (limit, room) if line is not None and line <= _IN_SIGHT * curve.peak), 1)
+    lines = [line for line in (limit, room) if line is not None and (flight or line <= _IN_SIGHT * curve.peak)]
+    top = max(1, curve.peak, *lines)
     _paint_curve(painter, scene, row, curve, top, fill, limit if limit is not None else room)
+    if limit is not None:
+        _paint_limit(
+            painter, scene, row, curve, limit, top, f"budget {limit}" if flight else f"cap {bytes_text(limit)}"
+        )
+    if room is not None and (limit is None or room < limit):
+        _paint_limit(painter, scene, row, curve, room, top, f"HBM {bytes_text(room)}")
     if flight:
         paint_budget_marks(painter, scene, row)
-    if limit is not None:
-        _paint_limit(painter, scene, row, limit, top, f"budget {limit}" if flight else f"cap {bytes_text(limit)}")
-    if room is not None and (limit is None or room < limit):
-        _paint_limit(painter, scene, row, room, top, f"HBM {bytes_text(room)}")
 
 
 def sampled(curve: Curve, start: int, stop: int, columns: int) -> tuple[Ints, Ints]:
@@ -83,17 +87,34 @@ def scene_end(scene: Scene, row: Row) -> int:
     return variant.timeline.makespan if variant is not None else 0
 
 
-def _paint_limit(painter: QPainter, scene: Scene, row: Row, limit: int, top: int, text: str) -> None:
+def _paint_limit(painter: QPainter, scene: Scene, row: Row, curve: Curve, limit: int, top: int, text: str) -> None:
+    """A dashed line with its name where the curve leaves room for it."""
     if limit > top:
         return
+    window = scene.window
     y = scene.y(row.bottom) - 1 - limit * (row.height - 2) / top
-    pen = QPen(colour(scene.theme.budget), 1, Qt.PenStyle.DashLine)
-    painter.setPen(pen)
-    right = scene.window.left + scene.window.width
-    painter.setFont(scene.small)
-    width = scene.small_metrics.horizontalAdvance(text)
-    painter.drawLine(QPointF(scene.window.left, y), QPointF(right - width - 2 * GRID, y))
     height = scene.small_metrics.height()
     middle = min(max(y, scene.y(row.top) + height / 2), scene.y(row.bottom) - height / 2)
-    place = QRectF(right - width - GRID, middle - height / 2, width, height)
-    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+    width = scene.small_metrics.horizontalAdvance(text)
+    below = top * (scene.y(row.bottom) - middle - height / 2) / row.height
+    left = label_place(window, curve, width + 2 * GRID, below)
+    painter.setPen(QPen(colour(scene.theme.budget), 1, Qt.PenStyle.DashLine))
+    painter.drawLine(QPointF(window.left, y), QPointF(left, y))
+    painter.drawLine(QPointF(left + width + 2 * GRID, y), QPointF(window.left + window.width, y))
+    place = QRectF(left, middle - height / 2, width + 2 * GRID, height)
+    painter.fillRect(place, colour(scene.theme.base, 200))
+    painter.setFont(scene.small)
+    painter.setPen(colour(scene.theme.budget))
+    painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def label_place(window: Window, curve: Curve, width: int, below: float) -> float:
+    """Left edge of a label so wide over a curve: the place nearest to the right edge under which the curve stays
+    `below` a value, else the right edge."""
+    right = window.left + window.width - width
+    steps = np.arange(right, window.left, -2.0 * GRID)
+    for left in steps.tolist():
+        _, value = sampled(curve, window.time_at(left), window.time_at(left + width), width)
+        if not len(value) or value.max() <= below:
+            return float(left)
+    return right

@@ -147,9 +147,15 @@ def _paint_sticky(painter: QPainter, scene: Scene, number: int) -> None:
 
 
 def _paint_grid(painter: QPainter, scene: Scene) -> None:
-    _, times = ticks(scene.window, TICKS_APART)
-    for time in times:
+    for time in _ticks(scene)[1]:
         painter.fillRect(round(scene.window.x_of(time)), AXIS, 1, scene.height - AXIS, colour(scene.theme.band))
+
+
+def _ticks(scene: Scene) -> tuple[int, range]:
+    """None while there is nothing whose times they could be."""
+    if all(entry.variant is None for entry in scene.session.entries):
+        return 1, range(0)
+    return ticks(scene.window, TICKS_APART)
 
 
 def paint_axis(painter: QPainter, scene: Scene) -> None:
@@ -160,7 +166,7 @@ def paint_axis(painter: QPainter, scene: Scene) -> None:
     painter.drawLine(QPointF(0, AXIS - 0.5), QPointF(scene.width, AXIS - 0.5))
     painter.setClipRect(GUTTER - GRID, 0, scene.width - GUTTER + GRID, AXIS)
     painter.setFont(scene.small)
-    step, times = ticks(scene.window, TICKS_APART)
+    step, times = _ticks(scene)
     for time in times:
         x = round(scene.window.x_of(time)) + 0.5
         painter.setPen(QPen(colour(theme.border), 1))

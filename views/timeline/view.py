@@ -172,7 +172,8 @@ class TimelineView(QAbstractScrollArea):
         self.range.set_limit(max(ends, default=1_000_000))
         self._gliding.follow(session, visible=self.isVisible())
         self._update_scroll()
-        self._over = replace(self._over, hover=None, card=())
+        self._over = replace(self._over, hover=None, card=(), lit=())
+        self.hovered.emit("")
         if not session.entries:
             self.set_measure(None)
 

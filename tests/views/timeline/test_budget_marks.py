@@ -11,14 +11,17 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from engine.schedule.binding import Held
+from engine.chips.budget import Budget
+from engine.schedule.binding import ALL_KINDS, Held
 from engine.session.variant import Variant
-from engine.timeline.timeline import Category, LaneKind
+from engine.timeline.timeline import Category, Curve, LaneKind
 from tests.views.fake_host import FakeHost, host_of
-from tests.views.synthetic import variant
+from tests.views.synthetic import US, variant
 from views.inspector.inspector import Inspector
-from views.timeline.axis import TimeRange
-from views.timeline.budget_marks import budget_marks, card_of_mark, sentence
+from views.theme import colour
+from views.timeline.axis import TimeRange, Window
+from views.timeline.budget_marks import budget_marks, card_of_mark, limit_text, sentence
+from views.timeline.paint_counters import label_place
 from views.timeline.scene import AXIS
 from views.timeline.stack import RowKind
 from views.timeline.view import TimelineView
@@ -109,3 +112,38 @@ def test_marks_are_drawn_in_the_budgets_colour(view: TimelineView) -> None:
     budget = view._host.theme.budget
     near = {image.pixelColor(round((at.x() + dx) * ratio), round((at.y() - 1) * ratio)).name() for dx in (-1, 0, 1)}
     assert budget.lower() in near
+
+
+def test_the_limit_that_binds_is_said_where_it_is_not_the_lines(view: TimelineView) -> None:
+    held = held_variant().held[0]
+    assert limit_text(held) == "4 of 4 permutes"
+    assert limit_text(replace(held, counted=ALL_KINDS)) == ""
+
+
+def test_a_small_peak_is_drawn_against_its_budget(view: TimelineView, host: FakeHost) -> None:
+    variant_ = host.store.state.entries[0].variant
+    assert variant_ is not None
+    budget, peak = variant_.schedule.budget.total, variant_.timeline.in_flight.peak
+    assert budget is not None
+    assert peak > 0
+    wide = replace(variant_, schedule=replace(variant_.schedule, budget=Budget(10 * peak)))
+    row = next(row for row in view.stack.of(0) if row.kind == RowKind.IN_FLIGHT)
+    fill = colour(host.theme.in_flight).rgb()
+    heights = []
+    for shown in (variant_, wide):
+        host.store.settle(entries=(replace(host.store.state.entries[0], variant=shown),))
+        image = view.viewport().grab().toImage()
+        heights.append(
+            [y for y in range(row.top, row.bottom) for x in range(200, 900, 3) if image.pixel(x, y + AXIS) == fill]
+        )
+    assert min(heights[1]) > min(heights[0])
+    assert min(heights[1]) >= row.bottom - row.height // 5
+
+
+def test_a_name_of_a_line_stands_where_the_curve_is_low() -> None:
+    curve = Curve(np.array([0, 600 * US, 900 * US]), np.array([1, 9, 0]))
+    window = Window(0, 1000 * US, 0.0, 1000.0)
+    left = label_place(window, curve, 200, 3)
+    assert 390 - 8 <= left <= 400
+    assert label_place(window, curve, 50, 3) == 950
+    assert label_place(window, curve, 200, 0) == 800

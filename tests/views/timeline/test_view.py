@@ -318,3 +318,18 @@ def test_a_job_that_reports_changes_a_heading_and_leaves_the_lanes(view: Timelin
     ]
     assert changed
     assert AXIS + top <= min(changed) <= max(changed) < AXIS + top + HEADER < bottom + AXIS
+
+
+def test_what_was_under_the_mouse_goes_with_its_module(qtbot: QtBot, view: TimelineView, host: FakeHost) -> None:
+    with qtbot.waitSignal(view.hovered, check_params_cb=lambda text: text == ""):
+        host.store.settle(entries=())
+
+
+def test_there_are_no_times_on_the_axis_before_there_is_a_timeline(view: TimelineView, host: FakeHost) -> None:
+    def colours() -> set[int]:
+        image = view.viewport().grab().toImage()
+        return {image.pixel(x, y) for x in range(GUTTER, view.viewport().width()) for y in range(AXIS - 4)}
+
+    assert len(colours()) > 1
+    host.store.settle(entries=(replace(host.store.state.entries[0], variant=None),))
+    assert len(colours()) == 1
