@@ -18,11 +18,9 @@ from views.theme import GRID, colour
 from views.timeline.arrows import arrows_of
 from views.timeline.covered import uncovered, uncovered_of
 from views.timeline.paint_card import measure_lines, paint_card
+from views.timeline.paint_selected import paint_outline, paint_selected
 from views.timeline.scene import AXIS, GUTTER, Scene, rows_of
 from views.timeline.stack import FRAME, Row, RowKind
-
-_OUTLINED = 5.0
-"""Selected slices narrower than this many pixels are marked by a stroke."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +129,7 @@ def _paint_selection(painter: QPainter, scene: Scene, lanes: QRegion) -> None:
             of_lane = rows[timeline.lane[rows] == place.lane]
             if place.lane >= 0 and len(of_lane):
                 painter.setClipRegion(uncovered_of(scene, lanes, place))
-                _paint_selected(painter, scene, entry.variant, of_lane, place)
-
-
-def _paint_selected(painter: QPainter, scene: Scene, variant: Variant, rows: Ints, place: Row) -> None:
-    """What is wide enough gets an outline, what is not a stroke in its pixel column: there can be thousands."""
-    timeline, window = variant.timeline, scene.window
-    width = timeline.duration[rows] * (window.width / window.span)
-    narrow = width < _OUTLINED
-    columns = np.unique(np.round(window.x(timeline.start[rows[narrow]])))
-    top = scene.y(place.top) + (place.frames * FRAME if place.kind == RowKind.COMPUTE else 0)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colour(scene.theme.text))
-    scene.rectangles.draw(painter, columns - 1, top - 1, np.full(len(columns), 3.0), scene.y(place.bottom) - top + 2)
-    for row in rows[~narrow].tolist():
-        outline(painter, scene, _rect(scene, variant, row, place), 2)
-
-
-def outline(painter: QPainter, scene: Scene, rect: QRectF, width: int) -> None:
-    """An outline in the text colour with a line of the base colour inside, visible on every fill."""
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(colour(scene.theme.text), width))
-    painter.drawRect(rect.adjusted(0, 0, 0, 0))
-    if rect.width() > 5 * width:
-        painter.setPen(QPen(colour(scene.theme.base), 1))
-        painter.drawRect(rect.adjusted(width, width, -width, -width))
+                paint_selected(painter, scene, timeline, of_lane, place)
 
 
 def _paint_hover(painter: QPainter, scene: Scene, hit: Hit) -> None:
@@ -175,7 +149,7 @@ def _paint_lit(painter: QPainter, scene: Scene, hit: Hit, fill: str) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colour(fill, 90))
         painter.drawRect(rect.adjusted(-2, -2, 2, 2))
-        outline(painter, scene, rect, 2)
+        paint_outline(painter, scene, rect, 2)
 
 
 def lit_by(scene: Scene, hit: Hit) -> Iterable[int]:
