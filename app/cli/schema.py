@@ -29,7 +29,7 @@ def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dic
         },
         "candidates": [_candidate(c, module) for c in (verdicts.candidates if verdicts else ())],
         "candidates_of": verdicts.name if verdicts else None,
-        "variants": [_variant(v) for v in variants],
+        "variants": [_variant(v, variants[0]) for v in variants],
         "notes": list(notes_of(variants)),
     }
 
@@ -64,7 +64,7 @@ def _candidate(candidate: Candidate, module: Module) -> dict[str, Any]:
     }
 
 
-def _variant(variant: Variant) -> dict[str, Any]:
+def _variant(variant: Variant, base: Variant) -> dict[str, Any]:
     """What a profile does not tell is null where the variant was measured."""
     metrics, measured = variant.metrics, variant.source is Origin.MEASURED
     return {
@@ -83,4 +83,5 @@ def _variant(variant: Variant) -> dict[str, Any]:
         "max_in_flight": None if measured else metrics.max_in_flight,
         "flops_utilization": None if measured else metrics.flops_utilization,
         "lower_bound_us": None if measured else microseconds(metrics.lower_bound),
+        "priced_unlike_first": [] if measured else list(variant.priced_unlike(base)),
     }

@@ -16,7 +16,7 @@ from engine.passes.rows import Row, rows_of
 from engine.quantities import bytes_text, counted_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Tuning
-from engine.session.variant import Variant, costs_in_words
+from engine.session.variant import UNLIKE, Variant, costs_in_words, unlike_in_words
 
 _MOST_TRIALS = 10
 _MOST_REASONS = 5
@@ -87,14 +87,13 @@ def show_variants(variants: Sequence[Variant]) -> None:
     table.add_column("variant", overflow="fold")
     for name in ("makespan", "", "compute", "transfers", "exposed", "overlap", "peak memory", "in flight", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
-    base = variants[0].metrics.makespan
     for variant in variants:
         m, measured = variant.metrics, variant.source is Origin.MEASURED
         mark = "" if variant.source is Origin.MODEL else f" [{variant.source.name.lower()}]"
         table.add_row(
             variant.name + mark,
             time_text(m.makespan),
-            "" if variant is variants[0] or measured else gain_text(base, m.makespan),
+            "" if variant is variants[0] or measured else _gain(variant, variants[0]),
             time_text(m.compute),
             time_text(m.comm),
             time_text(m.exposed),
@@ -104,11 +103,28 @@ def show_variants(variants: Sequence[Variant]) -> None:
             "" if measured else time_text(m.lower_bound),
         )
     console().print(table)
-    for said in _in_force(variants):
+    for said in (*_in_force(variants), *_unlike(variants)):
         console().print(said, markup=False)
     for variant in variants:
         if variant.over_memory:
             console().print(f"▲ {variant.name}: {variant.memory_warning}")
+
+
+def _gain(variant: Variant, base: Variant) -> str:
+    """The makespan against the base's, marked where the two are not priced alike."""
+    text = gain_text(base.metrics.makespan, variant.metrics.makespan)
+    return f"{text} {UNLIKE}" if variant.priced_unlike(base) else text
+
+
+def _unlike(variants: Sequence[Variant]) -> Iterable[str]:
+    """What is not priced as the first variant is."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for variant in variants[1:]:
+        names = variant.priced_unlike(variants[0])
+        if names and variant.source is not Origin.MEASURED:
+            found.setdefault(names, []).append(variant.name)
+    for names, those in found.items():
+        yield f"{UNLIKE} {variants[0].name} and {'; '.join(those)}: {unlike_in_words(names)}"
 
 
 def _in_force(variants: Sequence[Variant]) -> Iterable[str]:

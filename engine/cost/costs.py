@@ -49,3 +49,5 @@ class Costs:
     """Link numbers of `Machine.links`."""
     load_bytes: Ints
     """Bytes that the heaviest such link carries for this transfer."""
+    scaled: frozenset[int] = frozenset()
+    """Nodes that passes made of a loaded einsum whose time is of `origin`: theirs is the model's, scaled alike."""

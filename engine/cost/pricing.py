@@ -73,10 +73,10 @@ class Pricing:
             for opcode, id_ in zip(graph.opcodes, graph.ids.tolist(), strict=True):
                 if opcode in FREE or opcode in SEQUENTIAL or opcode.endswith(("-done", "-update")):
                     continue
-                wrapped = self._wrapped(self._instructions[id_])
+                wrapped = self.wrapped(self._instructions[id_])
                 base = wrapped.opcode.removesuffix("-start")
                 if base in KINDS and base not in ("send", "recv"):
-                    size = self._moved_bytes(wrapped, base)
+                    size = self.moved_bytes(wrapped, base)
                     key = base, size, _connection(wrapped)
                     if key not in moving:
                         moving[key] = self._moving(wrapped, base, size)
@@ -94,7 +94,7 @@ class Pricing:
         for node, (opcode, id_) in enumerate(zip(graph.opcodes, graph.ids.tolist(), strict=True)):
             if opcode not in FREE and opcode not in SEQUENTIAL:
                 instruction = self._instructions[id_]
-                wrapped = self._wrapped(instruction)
+                wrapped = self.wrapped(instruction)
                 kind = _kind(opcode, wrapped.opcode)
                 kinds[node] = kind
                 if not opcode.endswith(("-done", "-update")):
@@ -118,6 +118,10 @@ class Pricing:
             load_link=_frozen(links, np.int64),
             load_bytes=_frozen(loads, np.int64),
         )
+
+    def compute_time(self, instruction: HloInstructionProto) -> int:
+        """Picoseconds of one execution on the compute stream."""
+        return self._compute(instruction).time
 
     def _compute(self, instruction: HloInstructionProto) -> _Price:
         key = self._signature(instruction)
@@ -147,7 +151,7 @@ class Pricing:
             found = self._shapes[id_] = self._instructions[id_].shape.SerializeToString()
         return found
 
-    def _wrapped(self, instruction: HloInstructionProto) -> HloInstructionProto:
+    def wrapped(self, instruction: HloInstructionProto) -> HloInstructionProto:
         """What a generic asynchronous instruction wraps; any other instruction itself."""
         while instruction.opcode in _ASYNC:
             if instruction.opcode == "async-start":
@@ -163,7 +167,7 @@ class Pricing:
         base = wrapped.opcode.removesuffix("-start")
         if kind == Kind.COPY or base not in KINDS:
             return self._local(instruction, base)
-        size = self._moved_bytes(wrapped, base)
+        size = self.moved_bytes(wrapped, base)
         if base in ("send", "recv"):
             return self._point_to_point(size, base)
         key = base, size, _connection(wrapped)
@@ -177,7 +181,8 @@ class Pricing:
             written = shapes.byte_count(wrapped.shape)
         return found, read + written
 
-    def _moved_bytes(self, collective: HloInstructionProto, base: str) -> int:
+    def moved_bytes(self, collective: HloInstructionProto, base: str) -> int:
+        """Bytes that a device gives to a collective whose opcode, without its start, is `base`."""
         operands = [self._instructions[o].shape for o in collective.operand_ids]
         return sum(shapes.byte_count(shape) for shape in (operands[:1] if base == "ragged-all-to-all" else operands))
 
@@ -203,7 +208,7 @@ class Pricing:
             spaces = [shapes.memory_space(shape) for shape in (operand, done[0])]
             rate = self._machine.chip.host_bandwidth if HOST in spaces else self._machine.copy_bandwidth
             return Transfer(ceil(moved / rate * PICO), (), ()), moved * (spaces.count(0) or 1)
-        wrapped = self._wrapped(instruction)
+        wrapped = self.wrapped(instruction)
         if wrapped is instruction:
             return NOTHING, 0
         work = self._reader.work(wrapped)

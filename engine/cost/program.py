@@ -21,13 +21,19 @@ class UsedCosts:
     """As `ImportedCosts.source`: the file's path, or what the times are."""
     origin: Origin
     used: int
-    """How many instructions have their time from it, but for what a higher or later one replaces."""
+    """How many of its times are used, but for what a higher or later one replaces."""
     unmatched: tuple[str, ...]
-    """No instruction is called that."""
+    """No instruction is called that, in the module as loaded or in this one."""
     callers: tuple[str, ...]
     """Loops, calls and conditionals: their times are those of their callees."""
     inside: tuple[str, ...]
     """In fusions or reducers, which are priced whole."""
+    scaled: tuple[str, ...] = ()
+    """Of the module as loaded: their times are shared out, by the model, over what passes made of them."""
+    gone: tuple[str, ...] = ()
+    """Of the module as loaded: passes replaced them, and what came of them has other times, at least in part."""
+    priced: frozenset[str] = frozenset()
+    """Names whose times price something here; empty for what the module carries itself."""
 
 
 @dataclass(frozen=True, eq=False)

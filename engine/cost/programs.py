@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
+from engine.cost.carrying import Loaded
 from engine.cost.costs import Costs, Origin
 from engine.cost.imports import ImportedCosts, compiler_estimates
 from engine.cost.pricing import Pricing
@@ -25,12 +26,18 @@ _LISTED = 20
 
 
 def prepare(
-    module: Module, machine: Machine, imports: Sequence[ImportedCosts] = (), *, estimates: bool = True
+    module: Module,
+    machine: Machine,
+    imports: Sequence[ImportedCosts] = (),
+    *,
+    estimates: bool = True,
+    loaded: Loaded | None = None,
 ) -> Program:
     """Graphs, costs, buffers and trip counts of everything `module` executes on `machine`.
 
     `imports` replace modelled times where their names match, the higher `Origin` over the lower, among equals the
     later over the earlier. With `estimates` the `estimated_cycles` that TPU HLO carries come before all of them.
+    `loaded` has the same imports: what passes made of its instructions takes over their times, where that can be told.
     """
     trips, notes = trips_of(module)
     graphs = graphs_of(module)
@@ -39,11 +46,16 @@ def prepare(
     costs = {id_: pricing.costs(graph) for id_, graph in graphs.items()}
     carried = compiler_estimates(module, machine.chip) if estimates else None
     ranked = sorted((*((carried,) if carried else ()), *imports), key=lambda found: found.origin)
-    imported = tuple(_used(found, module, graphs) for found in ranked)
+    loaded = loaded if loaded is not None and loaded.module is not module else None
+    carried_on = _Carried(costs)
+    if loaded is not None:
+        carried_on = _carry(loaded, module, graphs, costs, pricing, imports)
+        costs = dict(carried_on.costs)
+    imported = tuple(_used(found, module, graphs, loaded, carried_on, own=found is carried) for found in ranked)
     said = [note for found in imported for note in _notes(found)]
     weights, unsaid = _weights(module, graphs, ranked)
     for found in ranked:
-        costs = {id_: _replaced(costs[id_], graph, found) for id_, graph in graphs.items()}
+        costs = {id_: _replaced(costs[id_], graph, found, carried_on.reused) for id_, graph in graphs.items()}
     return Program(
         module=module,
         machine=machine,
@@ -55,6 +67,44 @@ def prepare(
         weights=weights,
         imported=imported,
         notes=(*machine.notes, *notes, *unsaid, *said),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What came of the times of the module as loaded."""
+
+    costs: Mapping[int, Costs]
+    kept: frozenset[int] = frozenset()
+    scaled: frozenset[int] = frozenset()
+    mixed: frozenset[int] = frozenset()
+    """These three as in `Carrying`, over all computations."""
+    reused: frozenset[str] = frozenset()
+    """Names of loaded instructions that now are those of something else."""
+
+
+def _carry(
+    loaded: Loaded,
+    module: Module,
+    graphs: Mapping[int, Graph],
+    costs: Mapping[int, Costs],
+    pricing: Pricing,
+    imports: Sequence[ImportedCosts],
+) -> _Carried:
+    names = {
+        name: module.origins_of(id_) != (id_,) and name in loaded.module.by_name
+        for graph in graphs.values()
+        for name, id_ in zip(graph.names, graph.ids.tolist(), strict=True)
+    }
+    reused = frozenset(name for name, again in names.items() if again)
+    named = frozenset(name for found in imports for name in found.times) - reused
+    made = {id_: loaded.carry(module, graph, costs[id_], pricing, named) for id_, graph in graphs.items()}
+    return _Carried(
+        {id_: carrying.costs for id_, carrying in made.items()},
+        frozenset[int]().union(*(carrying.kept for carrying in made.values())),
+        frozenset[int]().union(*(carrying.scaled for carrying in made.values())),
+        frozenset[int]().union(*(carrying.mixed for carrying in made.values())),
+        reused,
     )
 
 
@@ -101,13 +151,14 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + more
 
 
-def _replaced(costs: Costs, graph: Graph, found: ImportedCosts) -> Costs:
-    """`costs` with the times that `found` has; loops, calls and conditionals keep those of their callees."""
+def _replaced(costs: Costs, graph: Graph, found: ImportedCosts, reused: frozenset[str]) -> Costs:
+    """`costs` with the times that `found` has; loops, calls and conditionals keep those of their callees, and what only
+    has a name again its own."""
     times = found.times
     hits = [
         (node, times[name])
         for node, (name, opcode) in enumerate(zip(graph.names, graph.opcodes, strict=True))
-        if name in times and opcode not in SEQUENTIAL
+        if name in times and name not in reused and opcode not in SEQUENTIAL
     ]
     if not hits:
         return costs
@@ -124,25 +175,55 @@ def _replaced(costs: Costs, graph: Graph, found: ImportedCosts) -> Costs:
     return replace(costs, compute=compute, transfer=transfer, origin=origin)
 
 
-def _used(found: ImportedCosts, module: Module, graphs: Mapping[int, Graph]) -> UsedCosts:
-    executed = {
-        name: opcode for graph in graphs.values() for name, opcode in zip(graph.names, graph.opcodes, strict=True)
-    }
-    callers = tuple(sorted(name for name in found.times if executed.get(name) in SEQUENTIAL))
-    inside = tuple(sorted(name for name in found.times if name not in executed and name in module.by_name))
-    unmatched = found.unmatched(module)
-    used = sum(name in executed for name in found.times) - len(callers)
-    return UsedCosts(found.source, found.origin, used, unmatched, callers, inside)
+def _used(
+    found: ImportedCosts,
+    module: Module,
+    graphs: Mapping[int, Graph],
+    loaded: Loaded | None,
+    carried: _Carried,
+    *,
+    own: bool,
+) -> UsedCosts:
+    """What became of `found`; `own`: the module carries it itself."""
+    here = {name: opcode for g in graphs.values() for name, opcode in zip(g.names, g.opcodes, strict=True)}
+    before = loaded.executed if loaded is not None and not own else {}
+    executed = {**before, **here}
+    known = module.by_name if loaded is None else {**loaded.module.by_name, **module.by_name}
+    callers = frozenset(name for name in found.times if executed.get(name) in SEQUENTIAL)
+    direct = frozenset(name for name in found.times if name in here and name not in carried.reused) - callers
+    kept, scaled, mixed = (
+        loaded.names_of(ids, found) if loaded is not None else frozenset[str]()
+        for ids in (carried.kept, carried.scaled, carried.mixed)
+    )
+    priced = direct | kept | scaled
+    return UsedCosts(
+        found.source,
+        found.origin,
+        used=len(priced),
+        unmatched=tuple(sorted(name for name in {*found.times, *found.branches} if name not in known)),
+        callers=tuple(sorted(callers)),
+        inside=tuple(sorted(name for name in found.times if name in known and name not in executed)),
+        scaled=tuple(sorted(scaled)),
+        gone=tuple(sorted(name for name in found.times if name in before and name not in priced - mixed | callers)),
+        priced=frozenset() if own else priced - mixed,
+    )
 
 
 def _notes(found: UsedCosts) -> list[str]:
     """What was used of an import and, by name, what was not."""
     what = {Origin.COMPILER: "the compiler's", Origin.MEASURED: "measured"}.get(found.origin, "given")
-    notes = [f"Times of {found.used} instructions are {what}: {found.source}."]
+    direct = found.used - len(found.scaled)
+    notes = [f"Times of {direct} instructions are {what}: {found.source}."] if direct or not found.gone else []
+    if found.scaled:
+        notes.append(
+            f"{found.source}: {len(found.scaled)} times are those of instructions that passes rewrote, shared out by "
+            f"the model over what was made of them: {_listed(found.scaled)}."
+        )
     for names, why in (
         (found.unmatched, "match no instruction"),
         (found.callers, "are loops, calls or conditionals, whose times are those of their callees"),
         (found.inside, "lie inside fusions or reducers, which are priced whole"),
+        (found.gone, "are of instructions that a plan's passes replace: what comes of them is priced by the model"),
     ):
         if names:
             notes.append(f"{found.source}: {len(names)} names {why}: {_listed(names)}.")

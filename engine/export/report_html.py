@@ -14,7 +14,7 @@ from engine.passes.rows import rows_of
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Trial, Tuning
-from engine.session.variant import Variant, costs_in_words, notes_of, with_verdicts
+from engine.session.variant import UNLIKE, Variant, costs_in_words, notes_of, unlike_in_words, with_verdicts
 
 _SOURCES = {Origin.COMPILER: "compiler's estimate", Origin.MEASURED: "measured"}
 
@@ -68,12 +68,14 @@ def _slowest_last(trial: Trial) -> tuple[bool, int]:
 
 def _variant(variant: Variant, base: Variant) -> dict[str, Any]:
     compared = variant is not base and variant.compares_with(base)
+    change = gain_text(base.metrics.makespan, variant.metrics.makespan) if compared else ""
+    names = variant.priced_unlike(base) if compared else ()
     return {
         "name": variant.name,
         "plan": variant.plan,
         "budget": variant.schedule.budget,
         "metrics": variant.metrics,
-        "change": gain_text(base.metrics.makespan, variant.metrics.makespan) if compared else "",
+        "change": f"{change} {UNLIKE} {unlike_in_words(names)}" if names else change,
         "measured": variant.is_measured,
         "source": _SOURCES.get(variant.source, "model"),
         "memory_warning": variant.memory_warning,

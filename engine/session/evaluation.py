@@ -11,6 +11,7 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
+from engine.cost.carrying import Loaded
 from engine.cost.imports import ImportedCosts
 from engine.cost.program import Program
 from engine.cost.programs import prepare
@@ -54,12 +55,14 @@ class Evaluator:
     chip: Chip | None = None
     """Another chip than the one that `spec` names: one with changed figures, as studies try them."""
     machine: Machine = field(init=False)
+    _loaded: Loaded | None = field(init=False, default=None)
     _results: dict[str, Result] = field(init=False, default_factory=dict)
     _programs: dict[str, Program] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         chip = self.chip or load_chip(self.spec.chip)
         self.machine = machine_for(self.module, chip, self.spec.topology, self.spec.mesh)
+        self._loaded = Loaded(self.module, self.machine, self.imports) if self.imports else None
 
     def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
         """The variant that `plan` makes; `name` defaults to the plan in words."""
@@ -88,9 +91,9 @@ class Evaluator:
         )
 
     def with_module(self, module: Module) -> Evaluator:
-        """An evaluator of another module on the same machine, with the same costs."""
+        """An evaluator of another module on the same machine, with the same costs; it may be made of this one."""
         made = Evaluator(module, self.spec, self.imports)
-        made.machine = self.machine
+        made.machine, made._loaded = self.machine, self._loaded
         return made
 
     def transform(self, plan: Plan, control: Control = QUIET) -> Result:
@@ -114,7 +117,7 @@ class Evaluator:
         def trial(module: Module) -> int:
             nonlocal fastest
             control.step(0.5, "trying")
-            program = prepare(module, self.machine, imports=self.imports)
+            program = prepare(module, self.machine, imports=self.imports, loaded=self._loaded)
             makespan = makespan_of(program, schedule_program(program, scheduler, budget))
             if fastest is None or makespan < fastest[0]:
                 fastest = makespan, program
@@ -134,7 +137,7 @@ class Evaluator:
     def _price(self, key: str, result: Result, control: Control) -> Program:
         if key not in self._programs:
             control.step(0.0, "pricing instructions")
-            self._programs[key] = prepare(result.module, self.machine, imports=self.imports)
+            self._programs[key] = prepare(result.module, self.machine, imports=self.imports, loaded=self._loaded)
         return self._programs[key]
 
 

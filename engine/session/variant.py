@@ -77,6 +77,12 @@ class Variant:
             "would not run there. A memory cap keeps a schedule below."
         )
 
+    def priced_unlike(self, other: Variant) -> tuple[str, ...]:
+        """Instructions whose given time prices one of the two, but not the other: what the model says of their
+        counterparts is no part of a gain. Sorted."""
+        own, others = (frozenset[str]().union(*(used.priced for used in v.program.imported)) for v in (self, other))
+        return tuple(sorted(own ^ others))
+
     def compares_with(self, other: Variant) -> bool:
         """Whether a difference of their times says anything: a prediction is not set against a measurement."""
         return self.source == other.source
@@ -111,6 +117,18 @@ def notes_of(variants: Sequence[Variant]) -> tuple[str, ...]:
         else f"{'; '.join(dict.fromkeys(variant.name for variant in those))}: {note}"
         for note, those in found.items()
     )
+
+
+UNLIKE = "≠"
+"""Beside a gain over what is not priced alike."""
+_NAMED = 4
+
+
+def unlike_in_words(names: Sequence[str]) -> str:
+    """Why a difference is no gain alone: what `Variant.priced_unlike` found, in a sentence without its full stop."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    which = ", ".join(names[:_NAMED]) + more
+    return f"not priced alike: given times of {which} price the one, the model what stands for it in the other"
 
 
 _OTHERS = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}

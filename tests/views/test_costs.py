@@ -14,8 +14,10 @@ from engine.session.given import GivenFile
 from engine.session.plan import AS_LOADED
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
+from views.compare.compare import ComparePane
 from views.plan.costs import CostsButton, CostsList, ranks_of
-from views.timeline.paint_header import origin_text
+from views.timeline.accessible import description_of
+from views.timeline.paint_header import figures_of, origin_text, unlike
 
 TABLE, PROFILE = GivenFile("/a/costs.csv", "1"), GivenFile("/a/run.xplane.pb", "2")
 
@@ -78,3 +80,45 @@ def test_a_file_that_no_variant_uses_yet_is_listed(qtbot: QtBot) -> None:
     assert [(rank.title, rank.said) for rank in ranks_of(at.store.state)][:1] == [
         ("late.csv", "waiting for the active variant")
     ]
+
+
+def priced(*names: str, scaled: tuple[str, ...] = (), gone: tuple[str, ...] = ()) -> UsedCosts:
+    return UsedCosts(
+        TABLE.path, Origin.TABLE, len(names), (), (), (), scaled=scaled, gone=gone, priced=frozenset(names)
+    )
+
+
+def two(before: UsedCosts, after: UsedCosts) -> FakeHost:
+    """A and B, priced so."""
+    made = (variant(1, plan=AS_LOADED, name="as loaded"), variant(1, overlap=True, name="decomposed"))
+    return host_of(
+        *(replace(v, program=replace(v.program, imported=(u,))) for v, u in zip(made, (before, after), strict=True))
+    )
+
+
+def test_a_gain_over_what_is_priced_otherwise_is_marked_and_not_green(qtbot: QtBot) -> None:
+    at = two(priced("all-gather", "dot"), priced("dot", scaled=("dot",), gone=("all-gather",)))
+    session = at.store.state
+    figure = figures_of(session, session.entries[1])[-1]
+    assert figure.text.endswith(" ≠")
+    assert figure.role == "muted"
+    assert unlike(session, session.entries[1]) == ("all-gather",)
+    assert unlike(session, session.entries[0]) == ()
+    assert "given times of all-gather" in description_of(session)
+    pane = ComparePane(at)
+    qtbot.addWidget(pane)
+    assert "≠ B and A: not priced alike" in pane.text.text()
+    at.store.become("Activate", edits.activated(session, "B"))
+    assert any(line.startswith("all-gather: the passes") for rank in ranks_of(at.store.state) for line in rank.left)
+
+
+def test_costs_that_the_model_shares_out_are_called_so_and_compare(qtbot: QtBot) -> None:
+    at = two(priced("dot"), priced("dot", scaled=("dot",)))
+    session = at.store.state
+    variants = [entry.variant for entry in session.entries]
+    assert [origin_text(v) for v in variants if v is not None] == [
+        "model + your costs",
+        "model + your costs, scaled by the model",
+    ]
+    assert figures_of(session, session.entries[1])[-1].role in ("gain", "loss")
+    assert "≠" not in figures_of(session, session.entries[1])[-1].text

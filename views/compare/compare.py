@@ -23,6 +23,7 @@ from engine.quantities import MINUS, bytes_text, gain_text, time_text
 from engine.session import edits
 from engine.session.plan import Plan
 from engine.session.session import Entry, Session
+from engine.session.variant import UNLIKE, unlike_in_words
 from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, budget_title, pareto, tried_title
@@ -31,7 +32,7 @@ from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Gone, Host, follow
 from views.theme import GRID
-from views.timeline.paint_header import ACROSS, OVER, SOURCES, origin_text
+from views.timeline.paint_header import ACROSS, OVER, SOURCES, origin_text, unlike
 
 _HEAD = ("", "module", "variant", "scheduler", "budget")
 _MODULE = 1
@@ -61,6 +62,8 @@ class Line:
     """Bytes of HBM that the chip has."""
     origin: Origin = Origin.MODEL
     """Only times of one origin are compared: a prediction is not set against a measurement."""
+    unlike: tuple[str, ...] = ()
+    """Instructions whose given time prices it or the base, but not both."""
 
 
 class ComparePane(QWidget):
@@ -172,6 +175,7 @@ class ComparePane(QWidget):
                 e.variant.proof,
                 e.variant.program.machine.chip.hbm_bytes,
                 e.variant.source,
+                unlike(session, e),
             )
             for e in session.entries
             if e.variant is not None and not e.stale
@@ -210,6 +214,10 @@ class ComparePane(QWidget):
         base = session.base_entry
         across = base is not None and len({line.module for line in self._lines}) > 1
         told = f" {ACROSS.strip()} against {base.key} of {session.label(base.module)}." if across and base else ""
+        unlike_lines = [line for line in self._lines if line.unlike]
+        if unlike_lines:
+            keys = ", ".join(line.key for line in unlike_lines)
+            told += f" {UNLIKE} {keys} and {session.base}: {unlike_in_words(unlike_lines[0].unlike)}."
         return f"“Try all” predicts every scheduler, budget, unrolling and ring direction for the active plan.{told}"
 
     def _fill(self, session: Session) -> None:
@@ -238,7 +246,10 @@ class ComparePane(QWidget):
                     self._tip(row, len(_HEAD) + number, f"{text}, as simulated: the chip has {bytes_text(line.room)}")
             change = _change(line, base)
             faster = theme.gain if change.startswith(MINUS) else theme.loss if change.startswith("+") else theme.muted
+            faster = theme.muted if line.unlike else faster
             self._cell(row, _CHANGE, change, faster, right=True)
+            if line.unlike and change:
+                self._tip(row, _CHANGE, f"{change}: {unlike_in_words(line.unlike)}")
             for number, text in enumerate((line.proof or "–", line.source, line.plan.passes or "–"), _CHANGE + 1):
                 self._cell(row, number, text, theme.muted)
 
@@ -313,7 +324,8 @@ def _change(line: Line, base: Line | None) -> str:
     if base is None or line is base or line.origin != base.origin:
         return ""
     text = gain_text(base.metrics.makespan, line.metrics.makespan)
-    return f"{text}{ACROSS}" if line.module != base.module else text
+    text += ACROSS if line.module != base.module else ""
+    return f"{text} {UNLIKE}" if line.unlike else text
 
 
 def _module(session: Session, entry: Entry) -> str:

@@ -34,6 +34,8 @@ class Price:
     flops: int
     hbm_bytes: int
     origin: Origin
+    scaled: bool = False
+    """Whether it is that of a whole einsum, shared out by the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ def price_of(variant: Variant, instruction: int) -> Price | None:
         int(costs.flops[node]),
         int(costs.hbm_bytes[node]),
         Origin(int(costs.origin[node])),
+        node in costs.scaled,
     )
 
 

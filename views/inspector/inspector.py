@@ -33,7 +33,7 @@ from views.ports import Host, follow
 from views.stale import StaleNote
 from views.theme import GRID
 from views.timeline.budget_marks import sentence
-from views.timeline.paint_header import OVER, SOURCES, origin_text
+from views.timeline.paint_header import OVER, SCALED, SOURCES, origin_text
 
 _MOST_LINKS = 12
 _MOST_HELD = 4
@@ -190,7 +190,8 @@ def _costs(variant: Variant, instruction: HloInstructionProto, muted: str) -> st
     price = price_of(variant, instruction.id)
     rows = [("shape", escape(shape_text(instruction)).replace(",", ",\u200b"))]
     if price is not None:
-        source = f" <span style='color:{muted}'>{SOURCES[price.origin]}</span>" if SOURCES[price.origin] else ""
+        origin = f"{SOURCES[price.origin]}, {SCALED}" if price.scaled else SOURCES[price.origin]
+        source = f" <span style='color:{muted}'>{origin}</span>" if origin else ""
         rows.append(("compute", time_text(price.compute) + source if price.compute else ""))
         rows.append(("transfer", time_text(price.transfer) + source if price.transfer else ""))
         rows.append(("flops", count_text(price.flops) if price.flops else ""))

@@ -57,6 +57,8 @@ def ranks_of(session: Session) -> tuple[Rank, ...]:
 
 def _rank(found: UsedCosts, file: GivenFile | None) -> Rank:
     said = f"{found.used:,} times used"
+    if found.scaled:
+        said += f" ({len(found.scaled):,} of them over what passes made of its einsum)"
     left = tuple(_left(found))
     if left:
         said += f", {len(left):,} not"
@@ -69,6 +71,7 @@ def _left(found: UsedCosts) -> Iterator[str]:
         (found.unmatched, "no instruction is called that"),
         (found.callers, "a loop, call or conditional has the time of what it runs"),
         (found.inside, "lies in a fusion, which is priced whole"),
+        (found.gone, "the passes of the active variant replace it, and the model prices what comes of it"),
     ):
         for name in names:
             yield f"{name}: {why}"

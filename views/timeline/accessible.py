@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.matching import shown_in
 from engine.session.session import Session
+from engine.session.variant import unlike_in_words
 from views.inspector.facts import exposed_by
 from views.timeline.scene import rows_of
 
@@ -35,6 +36,8 @@ def describe_variant(session: Session, key: str) -> str:
     gain = ""
     if before is not None and entry.variant.compares_with(before):
         gain = f", {gain_text(before.metrics.makespan, metrics.makespan)} against {session.base}"
+        names = entry.variant.priced_unlike(before)
+        gain += f", {unlike_in_words(names)}" if names else ""
     measured = entry.variant.is_measured
     end = "measured" if measured else f"peak memory {bytes_text(metrics.peak_memory)}"
     return f"{key}, {title}{active}: {time_text(metrics.makespan)}, {time_text(metrics.exposed)} exposed, {end}{gain}."

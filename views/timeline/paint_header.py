@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont, QPainter
 from engine.cost.costs import Origin
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.session import Entry, Session
-from engine.session.variant import Variant
+from engine.session.variant import UNLIKE, Variant, unlike_in_words
 from views.icons import pixmap
 from views.theme import GRID, colour
 from views.timeline.scene import Scene
@@ -36,6 +36,8 @@ SOURCES = {
 }
 
 
+SCALED = "scaled by the model"
+"""After the name of costs: what passes made of an einsum takes its part of them, as the model has the parts."""
 _PRICED = {Origin.COMPILER: "compiler's costs", Origin.MEASURED: "measured costs", Origin.TABLE: "your costs"}
 
 
@@ -43,8 +45,20 @@ def origin_text(variant: Variant) -> str:
     """Where a variant's times come from: what made its timeline, and whose costs it was simulated with."""
     if variant.source != Origin.MODEL:
         return SOURCES[variant.source]
-    found = (used.origin for used in variant.program.imported if used.used)
-    return " + ".join((SOURCES[Origin.MODEL], *dict.fromkeys(_PRICED[o] for o in found if o in _PRICED)))
+    found: dict[str, str] = {}
+    for used in variant.program.imported:
+        if used.used and used.origin in _PRICED:
+            name = _PRICED[used.origin]
+            found[name] = f"{name}, {SCALED}" if used.scaled else found.get(name, name)
+    return " + ".join((SOURCES[Origin.MODEL], *found.values()))
+
+
+def unlike(session: Session, entry: Entry) -> tuple[str, ...]:
+    """Instructions whose given time prices an entry or the base of its module, but not both."""
+    base = session.base_entry
+    if entry.variant is None or base is None or base.variant is None or base is entry:
+        return ()
+    return entry.variant.priced_unlike(base.variant) if entry.variant.compares_with(base.variant) else ()
 
 
 OVER = "▲"
@@ -92,6 +106,8 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
         text = gain_text(before, after)
         role = "muted" if text.startswith("±") else "gain" if after < before else "loss"
         text += ACROSS if base.module != entry.module else ""
+        if unlike(session, entry):
+            text, role = f"{text} {UNLIKE}", "muted"
         figures.append(Figure("", text, _GAIN, role))
     else:
         figures.append(Figure("", "", _GAIN))
@@ -167,7 +183,9 @@ def state_text(scene: Scene, entry: Entry) -> str:
         return "⟳ waiting" if entry.variant is None else "⟳ out of date"
     if entry.variant is None:
         return ""
-    source = " · ".join(filter(None, (origin_text(entry.variant), entry.variant.proof)))
+    names = unlike(scene.session, entry)
+    warning = f"{UNLIKE} {unlike_in_words(names)}" if names else ""
+    source = " · ".join(filter(None, (warning, origin_text(entry.variant), entry.variant.proof)))
     if entry.check is None:
         return source
     if entry.check.failed:
