@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QHeaderView, QLabel, QPushButton, QTableWidget, QTableWidgetItem, QToolTip
 from pytestqt.qtbot import QtBot
@@ -15,7 +17,7 @@ from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.plan import AS_LOADED, Plan
 from engine.session.session import Session
-from engine.timeline.timeline import Metrics
+from engine.timeline.timeline import Category, Metrics
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
 from views.budget.budget import BUDGETS, BudgetPane, knee_of, plans_over
@@ -39,8 +41,9 @@ from views.plan.plan_line import PlanLine
 from views.ports import JobState
 from views.status import StatusBar
 from views.steps import round_steps
+from views.theme import DARK
 from views.timeline.accessible import description_of
-from views.timeline.table import TablePane
+from views.timeline.table import SliceModel, TablePane
 from views.welcome import Problem, Welcome
 
 BEST = Plan("decompose,async-permute", "bottom-up")
@@ -329,6 +332,15 @@ class TestBudget:
 
 
 class TestCompare:
+    def test_cells_take_the_colours_of_another_theme(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        host.theme = DARK
+        QCoreApplication.sendEvent(pane, QEvent(QEvent.Type.PaletteChange))
+        item = pane.table.item(0, 1)
+        assert item is not None
+        assert item.foreground().color().name() == QColor(DARK.text).name()
+
     def test_the_best_of_each_column_is_marked(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = ComparePane(host)
         qtbot.addWidget(pane)
@@ -538,6 +550,18 @@ class TestTable:
         pane.view.sortByColumn(4, Qt.SortOrder.DescendingOrder)
         assert pane.model.index(0, 1).data() == "loop"
         pane.close()
+
+    def test_a_copy_of_loop_state_is_told_from_its_loop(self) -> None:
+        made = variant(1)
+        timeline = made.timeline
+        loop = int(np.flatnonzero(timeline.category == Category.LOOP)[0])
+        inside = int(np.flatnonzero(timeline.instruction == 14)[0])
+        instruction, category = timeline.instruction.copy(), timeline.category.copy()
+        instruction[inside], category[inside] = 9000, Category.COPY
+        model = SliceModel()
+        model.set_variant(replace(made, timeline=replace(timeline, instruction=instruction, category=category)))
+        assert [model.text(row, 1) for row in (loop, inside)] == ["loop", "copy of loop state"]
+        assert model.text(inside, 0) == "while.1"
 
     def test_the_timelines_in_words(self, host: FakeHost) -> None:
         host.store.become("Select", edits.selected(host.store.state, "A", (2001,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -144,6 +144,11 @@ class ComparePane(QWidget):
             self._tried, self._tried_of = all_plans(entry.plan), entry.module
             self._host.predict("trying all", [entry.asking(plan) for plan in self._tried])
             self.refresh()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.PaletteChange:
+            self.refresh()
+        super().changeEvent(event)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if "modules" in changed and self._gone.went(session):

@@ -28,7 +28,7 @@ def kind_text(variant: Variant, row: int) -> str:
     category = Category(int(variant.timeline.category[row]))
     proto = lookup(variant).proto(int(variant.timeline.instruction[row]))
     if category == Category.COPY and proto is not None and proto.opcode == "while":
-        return "copy of the loop's state, each iteration"
+        return "copy of loop state"
     return WORDS[category]
 
 

@@ -68,6 +68,9 @@ class Overview(QWidget):
             self._strip = self._drawn()
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._strip)
+        if all(entry.variant is None for entry in self._host.store.state.entries):
+            painter.end()  # there is no time yet of which a part could be shown
+            return
         window = self.whole()
         left = window.x_of(self._range.start)
         right = min(window.x_of(self._range.start + self._range.span), window.left + window.width)

@@ -102,7 +102,7 @@ class TablePane(QWidget):
         make_plain(self.view)
         self._name_width = _NAME
         header = self.view.horizontalHeader()
-        for column, width in enumerate((42, 35, 18, 25, 24, 16, 16)):
+        for column, width in enumerate((42, 35, 18, 25, 27, 16, 20)):
             header.resizeSection(column, width * GRID)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         # Figures stand together, and the name of what is waited for takes what is left.
