@@ -7,7 +7,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from engine.control import Cancelled, Control
 
@@ -92,4 +92,5 @@ def colour(arguments: Namespace) -> bool:
 def note(arguments: Namespace, text: str) -> None:
     """Say something that is not the result."""
     if not getattr(arguments, "quiet", False):
-        print(text, file=sys.stderr)
+        with suppress(OSError):  # what cannot be said is no reason to keep the result back
+            print(text, file=sys.stderr)
