@@ -6,6 +6,7 @@ from argparse import Namespace
 
 from app.cli import tables
 from app.cli.console import note
+from engine.export.bundle import DECOMPOSES_NOTHING
 from engine.export.captured import Capture
 from engine.export.tuned import Bundled
 from engine.ir.module import Module
@@ -71,7 +72,7 @@ def show_bundle(made: Bundled, module: Module, capture: Capture | None) -> None:
     """Whether the plan was verified, what its compiler may undo, where the bundle is and how its job is recognised."""
     print(made.verdict)
     for text in made.warnings:
-        print(f"may be undone: {text}")
+        print(text if text == DECOMPOSES_NOTHING else f"may be undone: {text}")
     if not made.written:
         print("No bundle was written: a plan that changes the numbers is no plan.")
         return

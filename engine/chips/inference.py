@@ -19,6 +19,9 @@ from engine.ir.groups import device_groups
 from engine.ir.module import Module
 from engine.ir.opcodes import COLLECTIVES
 
+MOST_DEVICES = 1 << 18
+"""Devices of a module: some thirty times the largest pod. So many are placed in about two seconds."""
+
 _GROUPED = tuple(sorted(COLLECTIVES - {"collective-permute"}))
 
 
@@ -31,6 +34,11 @@ def machine_for(module: Module, chip: Chip, topology: str | None = None, mesh: s
     UsageError where they do not fit the module.
     """
     devices = module.header.devices
+    if devices > MOST_DEVICES:
+        raise UsageError(
+            f"the module is for {devices:,} devices (num_partitions times replica_count), but {MOST_DEVICES:,} are the "
+            "most that are planned for, more than any machine has: look at its first line"
+        )
     notes: list[str] = []
     wired = _topology(chip, devices, topology, notes)
     axes, order = parse_mesh(mesh) if mesh else (_mesh(module, devices, notes), DeviceOrder.MESH)
@@ -48,10 +56,12 @@ def _mesh(module: Module, devices: int, notes: list[str]) -> Mesh:
         shown = ",".join(f"{name}={size}" for name, size in job.axes)
         notes.append(f"The mesh {shown} is the job's, from {job.origin}.")
         return job.axes
-    axes = infer_mesh(devices, _groups(module))
+    groups = list(_groups(module))
+    axes = infer_mesh(devices, groups)
     if devices > 1:
         shown = ",".join(f"{name}={size}" for name, size in axes)
-        notes.append(f"The mesh {shown} was inferred from the replica groups.")
+        whence = "inferred from the replica groups" if groups else "assumed: no collective has replica groups"
+        notes.append(f"The mesh {shown} was {whence}.")
     return axes
 
 

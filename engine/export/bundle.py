@@ -57,10 +57,11 @@ _ABANDONED = 3600.0
 """Seconds."""
 
 
-_WHOLE = (
+DECOMPOSES_NOTHING = (
     "the plan decomposes nothing: the job's compiler gets the program that it had, and makes collectives asynchronous "
     "by itself; only the order is the plan's"
 )
+"""Among the warnings of a bundle; nothing that a compiler could undo."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,7 @@ def bundle_files(
     # Where its compiler asks for the order it has done everything else.
     undone = () if order_only else undoing(program, shown.schedule, evaluator.machine)
     if not order_only and not changed:
-        undone = (*undone, _WHOLE)
+        undone = (*undone, DECOMPOSES_NOTHING)
     manifest = _manifest(evaluator, found, shown, verification, unverified, known)
     manifest["structure"] = not order_only
     manifest["changed"] = changed

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import prod
 
 from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto, OpSharding
+from engine.ir.groups import id_kind
 from engine.ir.module import Header
 
 
@@ -35,6 +36,10 @@ _COLLECTIVE = ("all-", "async-", "collective-", "custom-call", "ragged-all-to-al
 """What the opcodes begin with that may name devices: asking the others what they name takes time in large modules."""
 
 
+_GROUPED = ("all-", "ragged-all-to-all", "reduce-scatter")
+"""What the opcodes begin with whose replica groups hold every device once."""
+
+
 def devices_named(instruction: HloInstructionProto) -> int:
     """The highest device number that a collective names, plus one; 0 when it names none."""
     if not instruction.opcode.startswith(_COLLECTIVE):
@@ -51,6 +56,40 @@ def devices_named(instruction: HloInstructionProto) -> int:
         return max((d for group in groups for d in group.replica_ids), default=-1) + 1
     pairs = instruction.source_target_pairs
     return max((max(pair.source, pair.target) for pair in pairs), default=-1) + 1
+
+
+def uncovered(proto: HloModuleProto, header: Header) -> str | None:
+    """A sentence where replica groups name fewer or more ids than the header has devices, in XLA's own words for it;
+    None where all fit. Only ids are counted: groups of a large machine are not written out."""
+    there = {"device": header.devices, "partition": header.num_partitions}
+    found: list[tuple[HloInstructionProto, int, int]] = []
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            named = _ids_named(instruction)
+            wanted = there.get(id_kind(instruction), header.replica_count) if named else 0
+            if named != wanted:
+                found.append((instruction, named, wanted))
+    if not found:
+        return None
+    first, named, wanted = found[0]
+    more = f", and so do {len(found) - 1} more collectives" if len(found) > 1 else ""
+    return (
+        f"The replica groups of {first.name} should contain {wanted:,} devices, which is what the header says, but "
+        f"name {named:,}{more}: XLA refuses to compile such a module. Either its first line or its groups were changed."
+    )
+
+
+def _ids_named(instruction: HloInstructionProto) -> int:
+    """How many ids the replica groups of a collective name; 0 where it names none, which means all."""
+    if not instruction.opcode.startswith(_GROUPED) or instruction.opcode.endswith("-done"):
+        return 0
+    which = instruction.WhichOneof("replica_group_list")
+    if which == "iota_collective_device_list":
+        return devices_named(instruction)
+    if which == "mesh_axes_replica_group_list":
+        return 0
+    groups = instruction.replica_groups or instruction.collective_device_list.replica_groups
+    return sum(len(group.replica_ids) for group in groups)
 
 
 def is_partitioned(proto: HloModuleProto) -> bool:

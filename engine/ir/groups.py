@@ -91,7 +91,7 @@ def device_groups(instruction: HloInstructionProto, header: Header) -> Lists:
     """
     partitions, replicas = header.num_partitions, header.replica_count
     lists = _checked(written_lists(instruction), instruction, header)
-    kind = _id_kind(instruction)
+    kind = id_kind(instruction)
     if kind == "device":
         return lists
     if kind == "partition":
@@ -184,7 +184,7 @@ def digits(groups: Groups) -> tuple[Digit, ...] | None:
     return tuple(found) if bool(np.all(position == np.arange(size))) else None
 
 
-def _id_kind(instruction: HloInstructionProto) -> str:
+def id_kind(instruction: HloInstructionProto) -> str:
     """What the ids are: ``replica``, ``partition``, ``device``, or ``both`` (replica ids, each with all partitions)."""
     if not instruction.channel_id:
         return "replica"
@@ -194,7 +194,7 @@ def _id_kind(instruction: HloInstructionProto) -> str:
 
 
 def _checked(lists: Lists, instruction: HloInstructionProto, header: Header) -> Lists:
-    kind = _id_kind(instruction)
+    kind = id_kind(instruction)
     limit = {"replica": header.replica_count, "both": header.replica_count, "partition": header.num_partitions}.get(
         kind, header.devices
     )

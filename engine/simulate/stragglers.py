@@ -70,10 +70,11 @@ def spread(program: Program, schedule: Schedule, disturbance: Disturbance, contr
     Raises UsageError for a device that the module does not run on.
     """
     devices = program.module.header.devices
-    named = [d for d, _ in disturbance.slow_devices] + [d for a, b, _ in disturbance.slow_paths for d in (a, b)]
-    for device in named:
+    slow = [d for d, _ in disturbance.slow_devices]
+    for device in (*slow, *(d for a, b, _ in disturbance.slow_paths for d in (a, b))):
         if not 0 <= device < devices:
-            raise UsageError(f"device {device} cannot be slow: the module runs on devices 0 to {devices - 1}")
+            what = f"device {device} cannot be slow" if device in slow else f"no path leads to or from device {device}"
+            raise UsageError(f"{what}: the module runs on devices 0 to {devices - 1}")
     runs = simulate_computations(program, schedule, control=control.part(0.0, 0.2))
     entry = runs[program.module.proto.entry_computation_id]
     calm = _Devices(program, Disturbance(), control.part(0.2, 0.4))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.chips.inference import machine_for
+from engine.chips.inference import MOST_DEVICES, machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
 from engine.chips.mesh import DeviceOrder, infer_mesh, parse_mesh, place
@@ -202,3 +202,15 @@ def test_machines_travel_to_worker_processes(chip: str, devices: int) -> None:
 def test_parsed_meshes() -> None:
     assert parse_mesh("x=8, y = 4") == ((("x", 8), ("y", 4)), DeviceOrder.MESH)
     assert parse_mesh("x=8;order=ring") == ((("x", 8),), DeviceOrder.RING)
+
+
+@pytest.mark.parametrize("devices", [MOST_DEVICES + 1, 2_000_000, 999_999_999_999])
+def test_more_devices_than_any_machine_has_are_refused(devices: int) -> None:
+    with pytest.raises(UsageError, match=f"for {devices:,} devices .* 262,144 are the most"):
+        machine(devices)
+
+
+def test_a_mesh_without_groups_is_assumed_and_not_inferred() -> None:
+    assert "The mesh x=8 was assumed: no collective has replica groups." in machine(8).notes
+    inferred = machine_for(module(8, [[0, 1, 2, 3], [4, 5, 6, 7]]), load_chip("tpu-v4"))
+    assert "The mesh x=2,y=4 was inferred from the replica groups." in inferred.notes

@@ -47,3 +47,27 @@ def test_a_header_that_says_it_is_believed() -> None:
     module = read_here(text.encode())
     assert module.header == Header(16)
     assert infer_counts(module.proto, module.header) == (module.header, None)
+
+
+def groups_over(count: int, partitions: int, groups: str) -> str:
+    return (
+        f"HloModule m, num_partitions={partitions}\n"
+        "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n"
+        "ENTRY e { p = f32[64]{0} parameter(0)\n"
+        + "".join(
+            f"r{k} = f32[64]{{0}} all-reduce({f'r{k - 1}' if k else 'p'}), channel_id={k + 1}, "
+            f"replica_groups={groups}, use_global_device_ids=true, to_apply=add\n"
+            for k in range(count)
+        )
+        + f"ROOT z = f32[64]{{0}} copy(r{count - 1}) }}"
+    )
+
+
+@pytest.mark.parametrize("groups", ["{{0,1,2,3},{4,5,6,7}}", "[2,4]<=[8]"])
+def test_groups_that_leave_devices_out_are_said(groups: str) -> None:
+    (said,) = read_here(groups_over(2, 16, groups).encode()).notes
+    assert said.startswith(
+        "The replica groups of r0 should contain 16 devices, which is what the header says, but name 8"
+    )
+    assert "1 more" in said
+    assert read_here(groups_over(2, 8, groups).encode()).notes == ()

@@ -151,3 +151,8 @@ def test_jitter_is_the_same_for_the_same_seed() -> None:
 def test_a_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="device 4 cannot be slow: the module runs on devices 0 to 3"):
         spread_of(Disturbance(slow_devices=((4, 2.0),)))
+
+
+def test_a_path_to_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="no path leads to or from device 99: the module runs on devices 0 to 3"):
+        spread_of(Disturbance(slow_paths=((0, 99, 2.0),)))

@@ -35,7 +35,8 @@ def path_operand(flow: Flow, instruction: HloInstructionProto) -> int:
     """
     arrays = [k for k, o in enumerate(instruction.operand_ids) if not is_scalar(flow, o)]
     if len(arrays) != 1:
-        raise Refusal(f"{instruction.name} ({instruction.opcode}) takes several arrays")
+        taken = "several arrays" if arrays else "scalars alone"
+        raise Refusal(f"{instruction.name} ({instruction.opcode}) takes {taken}")
     return arrays[0]
 
 
