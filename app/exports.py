@@ -20,7 +20,7 @@ from engine.export.bundle import check_bundled, check_place
 from engine.export.captured import check_dumped, read_capture
 from engine.export.contents import FORMATS
 from engine.export.tuned import Bundled
-from engine.export.writing import check_writable
+from engine.export.writing import check_apart, check_writable
 from engine.ir.module import Module
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.judging import Judgement, searches_itself
@@ -116,6 +116,7 @@ class Exports(QObject):
         if entry is None or entry.variant is None or module is None or self.writing.running:
             return
         try:
+            check_apart(path, self._sources())
             check_writable(path)
         except LapstrakeError as error:
             self._wrote(to, Outcome(good=False, said=str(error), way_out="Name another file, or export again."))
@@ -137,6 +138,21 @@ class Exports(QObject):
             f"writing {title}", "app.exporting:write_variant", module, entry.variant, to, path, done=done, failed=failed
         )
         self._tell()
+
+    def kept(self, path: str) -> bool:
+        try:
+            check_apart(path, self._sources())
+        except LapstrakeError:
+            return True
+        return False
+
+    def _sources(self) -> tuple[str, ...]:
+        """Files that are open: modules, what their times come from, and the session's own."""
+        session = self._store.state
+        given = [file.path for entry in session.entries for file in entry.machine.costs]
+        recorded = [entry.recording.file.path for entry in session.entries if entry.recording is not None]
+        own = self._documents.session_path
+        return (*(module.path for module in session.modules), *given, *recorded, *([own] if own else []))
 
     def _wrote(self, to: str, outcome: Outcome) -> None:
         self.writing = Writing(to, outcome=outcome)

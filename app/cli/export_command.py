@@ -10,9 +10,10 @@ from app.cli.console import note, progress
 from app.cli.main import DONE
 from engine.control import Control
 from engine.errors import UsageError
+from engine.export.captured import captured_file
 from engine.export.contents import FORMATS, content_of
 from engine.export.hlo import export_bytes
-from engine.export.writing import write_atomically
+from engine.export.writing import check_apart, write_atomically
 from engine.session.evaluation import Evaluator
 
 
@@ -20,6 +21,7 @@ def run(arguments: Namespace) -> int:
     """Write the module after the plan's passes, in the plan's order when a scheduler is named."""
     if arguments.output == "-" and FORMATS[arguments.to].binary and sys.stdout.isatty():
         raise UsageError(f"--to {arguments.to} is binary: name a file with -o, or send standard output to one")
+    check_apart(arguments.output, (captured_file(arguments.file), *arguments.costs))
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.2))
         content, notes = _content(loading.evaluator(module, arguments), arguments, control.part(0.2, 1.0))

@@ -12,9 +12,10 @@ from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Control
 from engine.cost.costs import Origin
+from engine.export.captured import captured_file
 from engine.export.report_html import report_html
 from engine.export.svg import Strip, timelines_svg
-from engine.export.writing import write_atomically
+from engine.export.writing import check_apart, write_atomically
 from engine.ir.module import Module
 from engine.profile.reading import read_profile
 from engine.quantities import time_text
@@ -29,6 +30,8 @@ from engine.simulate.disturbances import parse_disturbance
 def run(arguments: Namespace) -> int:
     """Print the report; 1 when ``--require-gain`` finds none."""
     disturbance = parse_disturbance(arguments.stragglers) if arguments.stragglers else None
+    for path in filter(None, (arguments.html, arguments.plot)):
+        check_apart(path, (captured_file(arguments.file), *arguments.costs))
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.3))
         evaluator = loading.evaluator(module, arguments)

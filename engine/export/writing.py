@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from engine.errors import UsageError
@@ -52,6 +53,21 @@ def check_writable(path: str | os.PathLike[str], *, makes_folders: bool = False)
             pass
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
+
+
+def check_apart(path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
+    """Raises UsageError where writing `path` would destroy one of the files that its content is made of."""
+    for source in sources:
+        if _is_same(Path(path), Path(source)):
+            raise UsageError(f"{path} is what this is made from: nothing is written over it. Name another file")
+
+
+def _is_same(target: Path, source: Path) -> bool:
+    """Whether two paths lead to one file, by whatever names and links; devices and pipes are nobody's source."""
+    try:
+        return target.is_file() and source.is_file() and target.samefile(source)
+    except OSError:
+        return False
 
 
 def _write_through(device: Path, content: bytes) -> None:

@@ -79,6 +79,21 @@ def test_every_format_is_written_beside_the_module(qtbot: QtBot, explorer: Explo
     assert "cannot write" in outcome.said
 
 
+def test_nothing_is_written_over_what_is_open(explorer: Explorer, tmp_path: Path) -> None:
+    session = tmp_path / "a.lapstrake"
+    explorer.saving.save_to(str(session))
+    before = [(path, path.read_bytes()) for path in (tmp_path / "step.hlo", session)]
+    explorer.export.choose("hlo")
+    for path, content in before:
+        explorer.export.file.path.setText(str(path.parent / "." / path.name))
+        explorer.export.file.export.click()
+        outcome = explorer.exports.writing.outcome
+        assert outcome is not None
+        assert not outcome.good
+        assert "nothing is written over it" in outcome.said
+        assert path.read_bytes() == content
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_the_search(
     qtbot: QtBot, explorer: Explorer, tmp_path: Path
 ) -> None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from pathlib import Path
+
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QMessageBox,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.export.contents import FORMATS
 from engine.session.commands import export_command
@@ -11,9 +22,14 @@ from views.export.port import Exporter
 from views.ports import Host
 from views.theme import GRID
 
+_Button = QMessageBox.StandardButton
+
 
 class FilePage(QWidget):
-    """Follows the format that is chosen and the variant that is active; a path that was typed stays."""
+    """Follows the format that is chosen and the variant that is active.
+
+    A path that was typed stays as long as its module is the active one; what it ends in follows the format.
+    """
 
     def __init__(self, host: Host, exporter: Exporter) -> None:
         super().__init__()
@@ -21,6 +37,8 @@ class FilePage(QWidget):
         self._exporter = exporter
         self._format = next(iter(FORMATS))
         self._suggested = ""
+        self._of = ""
+        """Path of the module that the path in the field was given for."""
         self.what = QLabel()
         self.what.setWordWrap(True)
         self.path = QLineEdit()
@@ -52,7 +70,10 @@ class FilePage(QWidget):
 
     def choose(self, to: str) -> None:
         """Show another format."""
-        self._format = to
+        before, self._format = FORMATS[self._format].suffix, to
+        path = self.path.text()
+        if path.endswith(before) and path != self._suggested:
+            self.path.setText(path.removesuffix(before) + FORMATS[to].suffix)
         self.refresh()
 
     def refresh(self) -> None:
@@ -61,9 +82,10 @@ class FilePage(QWidget):
         mine = writing.format == self._format
         self.what.setText(f"<b>{kind.title}</b> of {_named(entry.key if entry else '')}. {kind.holds}")
         suggested = self._exporter.suggested(f".{entry.key}{kind.suffix}") if entry is not None else ""
-        if self.path.text() in ("", self._suggested):
+        module = self._host.store.state.path
+        if module != self._of or self.path.text() in ("", self._suggested):
             self.path.setText(suggested)
-        self._suggested = suggested
+        self._of, self._suggested = module, suggested
         ready = entry is not None and entry.variant is not None and not entry.stale
         self.export.setEnabled(ready and not writing.running)
         self.export.setText("Exporting …" if writing.running and mine else "Export")
@@ -79,14 +101,29 @@ class FilePage(QWidget):
         return "" if entry is None else export_command(session.path, entry, self._format, self.path.text())
 
     def _export(self) -> None:
-        if self.export.isEnabled() and self.path.text().strip():
-            self._exporter.write(self._format, self.path.text().strip())
+        path = self.path.text().strip()
+        if self.export.isEnabled() and path and self._may_write(path):
+            self._exporter.write(self._format, path)
+
+    def _may_write(self, path: str) -> bool:
+        """Ask whether a file that is there may go; what must not go at all the exporter refuses without asking."""
+        if not Path(path).is_file() or self._exporter.kept(path):
+            return True
+        answer = QMessageBox.question(
+            self,
+            "Export",
+            f"{Path(path).name} is there already. Write the {FORMATS[self._format].title} over it?",
+            _Button.Save | _Button.Cancel,
+            _Button.Cancel,
+        )
+        return answer == _Button.Save
 
     def _ask(self) -> None:
         kind = FORMATS[self._format]
         path, _ = QFileDialog.getSaveFileName(
-            self, f"Export {kind.title}", self.path.text(), f"{kind.title} (*{kind.suffix});;All files (*)"
-        )
+            self, f"Export {kind.title}", self.path.text(), f"{kind.title} (*{kind.suffix});;All files (*)",
+            options=QFileDialog.Option.DontConfirmOverwrite,
+        )  # fmt: skip
         if path:
             self.path.setText(path)
 

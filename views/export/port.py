@@ -112,6 +112,10 @@ class Exporter(Protocol):
         """Write the active variant in one of `engine.export.contents.FORMATS`."""
         ...
 
+    def kept(self, path: str) -> bool:
+        """Whether a file is open here: nothing is written over it."""
+        ...
+
     def tune(self, wish: Wish) -> None:
         """Search, verify, bundle."""
         ...

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication, QTableWidgetItem
+from PySide6.QtWidgets import QApplication, QMessageBox, QTableWidgetItem
 from pytestqt.qtbot import QtBot
 
 from engine.export.contents import FORMATS
 from engine.session.choices import DIMENSIONS
 from engine.session.plan import AS_LOADED, Plan
+from engine.session.session import FIRST, ModuleFile
 from engine.session.tuning import Trial
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
@@ -48,6 +50,9 @@ class FakeExporter:
 
     def write(self, to: str, path: str) -> None:
         self.asked.append((to, path))
+
+    def kept(self, path: str) -> bool:
+        return False
 
     def tune(self, wish: Wish) -> None:
         self.asked.append(wish)
@@ -110,7 +115,32 @@ class TestFile:
         pane.choose("hlo")
         pane.file.path.setText("mine.hlo")
         pane.choose("pb")
-        assert pane.file.path.text() == "mine.hlo"
+        assert pane.file.path.text() == "mine.hlo.pb", "what a format proposes at the end follows the format"
+        pane.file.path.setText("mine.txt")
+        pane.choose("hlo")
+        assert pane.file.path.text() == "mine.txt"
+
+    def test_a_path_goes_with_its_module(self, pane: ExportPane, host: FakeHost) -> None:
+        pane.choose("hlo")
+        pane.file.path.setText("mine.hlo")
+        session = host.store.state
+        host.store.reset(replace(session, modules=(ModuleFile(FIRST, "other.hlo"),)))
+        assert pane.file.path.text() == "/here/step.B.hlo"
+
+    def test_a_file_that_is_there_is_not_overwritten_unasked(
+        self, pane: ExportPane, exporter: FakeExporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        there = tmp_path / "there.hlo"
+        there.write_text("mine", "utf-8")
+        answers = [QMessageBox.StandardButton.Cancel, QMessageBox.StandardButton.Save]
+        monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
+        pane.choose("hlo")
+        pane.file.path.setText(str(there))
+        pane.file.export.click()
+        assert exporter.asked == []
+        pane.file.export.click()
+        assert exporter.asked == [("hlo", str(there))]
+        assert answers == []
 
     def test_writing_and_how_it_ended(self, pane: ExportPane, exporter: FakeExporter) -> None:
         pane.choose("costs")
