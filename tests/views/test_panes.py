@@ -341,6 +341,27 @@ class TestCompare:
         assert item is not None
         assert item.foreground().color().name() == QColor(DARK.text).name()
 
+    def test_what_failed_has_a_row_with_its_reason(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        session = host.store.state
+        why = "'banana' is no topology: 4x4x4 was expected"
+        *others, last = session.entries
+        failed = replace(last, error=why)
+        host.store.reset(replace(session, entries=(*others, replace(failed, variant=None)), active=others[0].key))
+        assert pane.table.rowCount() == len(session.entries)
+        row = pane.table.rowCount() - 1
+        texts = [item.text() for n in range(pane.table.columnCount()) if (item := pane.table.item(row, n)) is not None]
+        assert texts[0] == last.key
+        assert why in texts
+        pane._pick(row)
+        assert host.store.state.active == last.key
+        host.store.reset(replace(session, entries=tuple(replace(e, variant=None, error=why) for e in session.entries)))
+        assert pane.table.rowCount() == len(session.entries)
+        assert pane.text.text() == "No variant has a result."
+        host.store.reset(session)
+        assert pane.table.columnSpan(row, 6) == 1
+
     def test_the_best_of_each_column_is_marked(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = ComparePane(host)
         qtbot.addWidget(pane)

@@ -66,6 +66,17 @@ class Line:
     """Instructions whose given time prices it or the base, but not both."""
 
 
+@dataclass(frozen=True)
+class Failed:
+    """A row: a variant of the stack whose plan has no result."""
+
+    key: str
+    title: str
+    plan: Plan
+    why: str
+    module: str = ""
+
+
 class ComparePane(QWidget):
     """Variants first, then the best of what was tried. Enter or a double click brings a tried plan into the stack."""
 
@@ -73,6 +84,8 @@ class ComparePane(QWidget):
         super().__init__(parent)
         self._host = host
         self._lines: tuple[Line, ...] = ()
+        self._failed: tuple[Failed, ...] = ()
+        """What stands under the lines."""
         self._tried: tuple[Plan, ...] = ()
         self._tried_of = ""
         self._gone = Gone(host.store.state)
@@ -159,11 +172,14 @@ class ComparePane(QWidget):
     def refresh(self) -> None:
         session = self._host.store.state
         self._lines = self._gather(session)
+        self._failed = tuple(
+            Failed(e.key, e.title, e.plan, e.error, _module(session, e)) for e in session.entries if e.error
+        )
         with filling(self.table):
             self._fill(session)
         self._plot(session)
         self.button.setEnabled(session.active_variant is not None)
-        self.table.setVisible(bool(self._lines))
+        self.table.setVisible(bool(self._lines or self._failed))
         self.table.setColumnHidden(_MODULE, len(session.modules) < 2)  # Qt's signature
         self.chart.setVisible(len(self._lines) > 1)
         self.text.setText(self._said(session))
@@ -207,7 +223,8 @@ class ComparePane(QWidget):
         if session.problem:
             return "The file could not be read."
         if not self._lines:
-            return "Waiting for the first variant."
+            pending = any(entry.pending for entry in session.entries)
+            return "Waiting for the first variant." if pending or not self._failed else "No variant has a result."
         entry = session.active_entry
         if entry is not None and self._tried_with(entry):
             answers = [self._host.predicted(entry.asking(plan)) for plan in self._tried]
@@ -227,7 +244,8 @@ class ComparePane(QWidget):
 
     def _fill(self, session: Session) -> None:
         theme = self._host.theme
-        self.table.setRowCount(len(self._lines))
+        self.table.clearSpans()
+        self.table.setRowCount(len(self._lines) + len(self._failed))
         base = next((line for line in self._lines if line.key and line.key == session.base), None)
         alike = {o: [line.metrics for line in self._lines if line.origin == o] for o in Origin}
         best = {origin: [best_of(column, metrics) for column in COLUMNS] for origin, metrics in alike.items()}
@@ -257,6 +275,24 @@ class ComparePane(QWidget):
                 self._tip(row, _CHANGE, f"{change}: {unlike_in_words(line.unlike)}")
             for number, text in enumerate((line.proof or "–", line.source, line.plan.passes or "–"), _CHANGE + 1):
                 self._cell(row, number, text, theme.muted)
+
+        for row, failed in enumerate(self._failed, len(self._lines)):
+            self._fill_failed(row, failed, strong=failed.key == session.active)
+
+    def _fill_failed(self, row: int, failed: Failed, *, strong: bool) -> None:
+        """What it is called, and over the columns of its figures why it has none."""
+        theme = self._host.theme
+        for column in range(self.table.columnCount()):
+            self._cell(row, column, "", theme.text)
+        texts = (failed.key, failed.module, failed.title, failed.plan.scheduler, budget_title(failed.plan))
+        for column, text in enumerate(texts):
+            self._cell(row, column, text, theme.text, strong=strong)
+        self._cell(row, len(_HEAD), "failed", theme.loss, right=True)
+        self._cell(row, len(_HEAD) + 1, failed.why.split("\n", 1)[0], theme.loss)
+        for column in (len(_HEAD), len(_HEAD) + 1):
+            self._tip(row, column, failed.why)
+        self.table.setSpan(row, len(_HEAD) + 1, 1, len(COLUMNS) - 1)
+        self._cell(row, self.table.columnCount() - 1, failed.plan.passes or "–", theme.muted)
 
     def _cell(self, row: int, column: int, text: str, role: str, *, strong: bool = False, right: bool = False) -> None:
         item = self.table.item(row, column)
@@ -305,18 +341,19 @@ class ComparePane(QWidget):
         )
 
     def _pick(self, row: int) -> None:
-        if not 0 <= row < len(self._lines):
+        rows: tuple[Line | Failed, ...] = (*self._lines, *self._failed)
+        if not 0 <= row < len(rows):
             return
         self.table.selectRow(row)
-        key = self._lines[row].key
+        key = rows[row].key
         if key:
             self._host.store.become(f"Activate {key}", edits.activated(self._host.store.state, key))
 
     def _activate(self, row: int) -> None:
-        line = self._lines[row]
-        if line.key:
+        if row >= len(self._lines) or self._lines[row].key:
             self._pick(row)
             return
+        line = self._lines[row]
         self._host.store.become("Add what was tried", edits.added(self._host.store.state, line.plan))
 
     def lines(self) -> Sequence[Line]:

@@ -15,6 +15,7 @@ from views.timeline.axis import TimeRange, Window
 from views.timeline.bands import bands_of, compute_lanes
 from views.timeline.moves import ZOOM
 from views.timeline.paint_folds import paint_bands
+from views.timeline.paint_frame import opacity_of
 from views.timeline.rectangles import Rectangles
 from views.timeline.scene import GUTTER
 
@@ -86,10 +87,12 @@ class Overview(QWidget):
         strip.setDevicePixelRatio(ratio)
         theme = self._host.theme
         strip.fill(colour(theme.pane))
-        variant = self._host.store.state.active_variant
-        if variant is None:
+        entry = self._host.store.state.active_entry
+        variant = entry.variant if entry is not None else None
+        if entry is None or variant is None:
             return strip
         painter = QPainter(strip)
+        painter.setOpacity(opacity_of(entry))
         painter.setPen(Qt.PenStyle.NoPen)
         window, timeline = self.whole(), variant.timeline
         for lane in compute_lanes(timeline)[:1]:

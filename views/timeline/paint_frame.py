@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
 from engine.quantities import bytes_text
+from engine.session.session import Entry
 from views.icons import pixmap
 from views.theme import GRID, colour
 from views.timeline.axis import tick_text, ticks
@@ -66,12 +67,17 @@ def visible_rows(scene: Scene) -> list[Row]:
     return [r for r in rows if r.bottom > scene.scroll and r.top < scene.scroll + scene.height]
 
 
+def opacity_of(entry: Entry) -> float:
+    """How an entry's result is drawn: faint where it is of an earlier plan."""
+    return 0.45 if entry.stale or (entry.error and entry.variant is not None) else 1.0
+
+
 def _paint_row(painter: QPainter, scene: Scene, row: Row) -> None:
     if row.kind == RowKind.DELTA:
         paint_delta(painter, scene, row)
         return
     entry = scene.entry(row.entry)
-    painter.setOpacity(0.45 if entry.stale or (entry.error and entry.variant is not None) else 1.0)
+    painter.setOpacity(opacity_of(entry))
     if row.kind in (RowKind.COMPUTE, RowKind.TRANSFER):
         paint_lane(painter, scene, row)
     elif row.kind in (RowKind.IN_FLIGHT, RowKind.MEMORY):
