@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
 
-from PySide6.QtCore import QByteArray, QMargins, QSize, Qt
+from PySide6.QtCore import QByteArray, QMargins, QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenuBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenuBar, QTabBar, QVBoxLayout, QWidget
 
 from engine.session.session import Session
 from views.candidates.collectives import Collectives
@@ -22,6 +22,7 @@ from views.status import StatusBar
 from views.theme import GRID
 from views.timeline.axis import TimeRange
 from views.timeline.pane import TimelinePane
+from views.within import Within
 
 LAYOUT_VERSION = 2
 """Raised when panes come or go: a layout of another version is not restored."""
@@ -70,6 +71,8 @@ class MainWindow(QMainWindow):
         self.docks: dict[str, QDockWidget] = {}
         self._ours: QMargins | None = None
         """Around the timelines while panes have the sizes that they were given here."""
+        self._lent: tuple[str, int] | None = None
+        """A pane that was made higher to be read, and the height of its area before that."""
         self._dock("Collectives", self._left(), Qt.DockWidgetArea.LeftDockWidgetArea)
         self._dock("Inspector", self.inspector, Qt.DockWidgetArea.RightDockWidgetArea)
         self._dock("Log", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
@@ -109,9 +112,10 @@ class MainWindow(QMainWindow):
     def _dock(self, title: str, pane: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(title, self)
         dock.setObjectName(title)
-        dock.setWidget(pane)
+        dock.setWidget(Within(pane) if area == Qt.DockWidgetArea.BottomDockWidgetArea else pane)
         self.addDockWidget(area, dock)
         self.docks[title] = dock
+        dock.visibilityChanged.connect(lambda visible: None if visible else QTimer.singleShot(0, self, self._give_back))
         if isinstance(pane, Lazy):
             dock.visibilityChanged.connect(lambda visible: pane.came_into_view() if visible else None)
         return dock
@@ -178,15 +182,36 @@ class MainWindow(QMainWindow):
         return self.saveState(LAYOUT_VERSION)
 
     def show_pane(self, title: str, height: int = 0) -> None:
-        """Bring a pane to the front, at least `height` pixels high where the window has them."""
-        dock = self.docks[title]
+        """Bring a pane to the front; while it is there, at least `height` pixels high where the window has them."""
+        dock, front = self.docks[title], self._front()
+        before = self._area_height(front) if front is not None else 0
         dock.show()
         dock.raise_()
-        if dock.height() < height and not dock.isFloating():
-            self.resizeDocks([dock], [min(height, self.height() // 2)], Qt.Orientation.Vertical)
+        if max(before, dock.height()) < height and not dock.isFloating() and title not in _AREAS:
+            wanted = min(height, self.height() // 2)
+            self.resizeDocks([dock], [wanted], Qt.Orientation.Vertical)
+            self._lent = (title, self._lent[1] if self._lent is not None else before or self._area_height(dock))
         widget = dock.widget()
         if widget is not None:
             widget.setFocus()
+
+    def _give_back(self) -> None:
+        """Give the timelines the height again that a pane was lent, unless that pane is still in front."""
+        front = self._front()
+        if self._lent is None or front is None or front is self.docks[self._lent[0]]:
+            return
+        before, self._lent = self._lent[1], None
+        self.resizeDocks([front], [min(before, self._area_height(front))], Qt.Orientation.Vertical)
+
+    def _area_height(self, dock: QDockWidget) -> int:
+        """Height of a pane at the bottom with the tabs under it, which is what `resizeDocks` takes."""
+        bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        return dock.height() + max((bar.height() for bar in bars if bar.isVisible()), default=0)
+
+    def _front(self) -> QDockWidget | None:
+        """The pane at the bottom that is in front of the others; None where none is shown."""
+        shown = (dock for title, dock in self.docks.items() if title not in _AREAS and not dock.isFloating())
+        return next((dock for dock in shown if not dock.visibleRegion().isEmpty()), None)
 
     def _status_hover(self, text: str) -> None:
         if text:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from views.icons import icon
 from views.ports import Host
@@ -18,22 +28,46 @@ MOST = 3
 _LINES = 6
 """Lines of an explanation that are shown; the rest is in its tooltip."""
 
+_LOWEST = 30 * GRID
+"""Height that the bar may have in any window."""
+_PART = 6
+"""Of a higher window it may have so much more: what has no room in that is scrolled to."""
+
 Way = tuple[str, Callable[[], object]]
 """A button's text, and what it does besides dismissing the notice."""
 
 
-class Notices(QWidget):
+class Notices(QScrollArea):
     """Notices one below the other, newest first. One about the same thing takes the place of the one before."""
 
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
         self._rows: dict[str, _Row] = {}
-        self._column = QVBoxLayout(self)
+        self._all = QWidget()
+        self._column = QVBoxLayout(self._all)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)  # Qt's signature
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setWidget(self._all)
         self.setAccessibleName("Notices")
         self.hide()
+
+    def sizeHint(self) -> QSize:
+        most = max(_LOWEST, self.window().height() // _PART)
+        return QSize(40 * GRID, min(most, self._column.totalMinimumSize().height()))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        passed = super().eventFilter(watched, event)
+        if watched is self.widget() and event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return passed
 
     def say(self, about: str, text: str, ways: Sequence[Way] = ()) -> None:
         """Show `text` until it is dismissed: a paragraph, and after a blank line the place it is about."""
@@ -43,6 +77,7 @@ class Notices(QWidget):
         row = _Row(self._host, text, ways, partial(self.dismiss, about))
         self._rows[about] = row
         self._column.insertWidget(0, row)
+        self.verticalScrollBar().setValue(0)
         self.show()
 
     def dismiss(self, about: str) -> None:

@@ -96,7 +96,7 @@ def test_files_opened_together_are_compared_in_one_session(qtbot: QtBot, explore
     assert explorer.store.state.active == "B"
     explorer.store.become("Activate E", edits.activated(explorer.store.state, "E"))
     explorer.window.show_pane("Differences")
-    pane = explorer.window.docks["Differences"].widget()
+    pane = explorer.window.findChild(DifferencePane)
     assert isinstance(pane, DifferencePane)
     pane.refresh()
     assert "8 of 8" in pane.text.text()
@@ -285,8 +285,8 @@ def test_recovery_brings_every_module_back(qtbot: QtBot, explorer: Explorer) -> 
 def test_every_pane_follows_the_active_module(qtbot: QtBot, explorer: Explorer) -> None:
     explorer.open(str(FORWARD), str(TRAIN))
     wait(qtbot, explorer, 2)
-    budget = explorer.window.docks["Budget"].widget()
-    hlo = explorer.window.docks["HLO"].widget()
+    budget = explorer.window.findChild(BudgetPane)
+    hlo = explorer.window.findChild(HloPane)
     assert isinstance(budget, BudgetPane)
     assert isinstance(hlo, HloPane)
     for key in ("E", "B", "E"):

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QCoreApplication, QMimeData, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog
@@ -303,3 +303,30 @@ def test_panes_take_their_share_of_a_large_window_until_the_user_moves_them(qtbo
     window.resize(2560, 1440)
     QCoreApplication.processEvents()
     assert side.width() == moved
+
+
+def test_panes_and_notices_leave_the_timelines_their_height(qtbot: QtBot, explorer: Explorer) -> None:
+    window = explorer.window
+    window.resize(1280, 800)
+    window.show_pane("Compare")
+    qtbot.wait(50)
+    window.grab()
+    before = window.timelines.height()
+    for show in (explorer.show_graph, lambda: explorer.show_export("bundle")):
+        show()  # with the room that it needs to be read
+        qtbot.waitUntil(lambda: window.timelines.height() < before)
+        for title in ("HLO", "Runs", "Fusion", "Table", "Log"):
+            window.show_pane(title)
+            qtbot.waitUntil(lambda: window.timelines.height() == before)
+            qtbot.wait(5)
+            assert window.timelines.height() == before, title
+    text = "what is wrong with it, in many words " * 20 + "\n\n" + "\n".join(f"line {n}" for n in range(9))
+    for about in "abc":
+        window.notices.say(about, text, (("Try again", lambda: None),))
+    qtbot.wait(10)
+    window.grab()
+    assert window.size() == QSize(1280, 800)
+    assert window.notices.verticalScrollBar().maximum() > 0
+    assert window.notices.height() < 160
+    window.notices.clear()
+    qtbot.waitUntil(lambda: window.timelines.height() == before)
