@@ -13,6 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
+from engine.hlo.wire import Places, places_in
 
 _NO_ORIGINS: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 
@@ -105,10 +106,20 @@ class Module:
         """Ids, in the module as loaded, that `instruction` came from; itself if it was there."""
         return self.origins.get(instruction, (instruction,))
 
+    def computation_at(self, computation: int) -> HloComputationProto:
+        """The computation of an id, for who looks into few of them."""
+        return self.computations[computation]
+
+    def instruction_at(self, computation: int, position: int) -> HloInstructionProto:
+        """The instruction at a position of a computation's list."""
+        return self.computations[computation].instructions[position]
+
     def __reduce__(self) -> tuple[object, ...]:
         """For sending a module to a worker process: what can be computed again is left out."""
         kept = (self.header, self.notes, dict(self.origins), self.source, self.elided, self.job_mesh)
-        return _restore, (self.__dict__.get("serialised") or self.proto.SerializeToString(), *kept)
+        proto = self.__dict__.get("serialised") or self.proto.SerializeToString()
+        places = self.__dict__.get("places") or places_in(proto)
+        return _restore, (proto, places, *kept)
 
     def with_notes(self, *notes: str) -> Module:
         return replace(self, notes=self.notes + notes)
@@ -116,6 +127,7 @@ class Module:
 
 def _restore(
     proto: bytes,
+    places: Places,
     header: Header,
     notes: tuple[str, ...],
     origins: Mapping[int, tuple[int, ...]],
@@ -126,6 +138,7 @@ def _restore(
     sent = _Sent.__new__(_Sent)
     sent.__dict__.update(
         serialised=proto,
+        places=places,
         header=header,
         notes=notes,
         origins=MappingProxyType(origins),
@@ -139,8 +152,21 @@ def _restore(
 class _Sent(Module):
     """A module as it came from another process: parsed when it is first looked into, and sent on as it came.
 
-    The window holds the modules of many variants and looks into few of them.
+    The window holds the modules of many variants and looks into few of them; where it needs single instructions it
+    reads these, since parsing all of a large module would hold it up.
     """
+
+    def computation_at(self, computation: int) -> HloComputationProto:
+        if "proto" in self.__dict__:
+            return super().computation_at(computation)
+        places: Places = self.__dict__["places"]
+        return places.read_computation(self.__dict__["serialised"], computation)
+
+    def instruction_at(self, computation: int, position: int) -> HloInstructionProto:
+        if "proto" in self.__dict__:
+            return super().instruction_at(computation, position)
+        places: Places = self.__dict__["places"]
+        return places.read(self.__dict__["serialised"], computation, position)
 
     @cached_property
     def proto(self) -> HloModuleProto:

@@ -54,7 +54,7 @@ class Lookup:
         found = self.place(instruction)
         if found is None:
             return None
-        return self._module.computations[found[0].computation].instructions[found[1]]
+        return self._module.instruction_at(found[0].computation, found[1])
 
     def by_name(self, name: str) -> int | None:
         """Id of the instruction of that name."""

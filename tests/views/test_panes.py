@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,7 @@ from views.guide import Guide
 from views.hlo_text.folds import Folds
 from views.hlo_text.lines import definitions, pieces, printed
 from views.hlo_text.pane import HloPane
-from views.inspector.facts import exposed_by, times_of, why_exposed
+from views.inspector.facts import exposed_by, selected_instruction, times_of, why_exposed
 from views.inspector.inspector import Inspector
 from views.jobs.log import JobLog
 from views.palette import match
@@ -219,6 +220,16 @@ class TestInspector:
         found = host.store.state.entries[0].variant
         assert found is not None
         assert exposed_by(found, frozenset()) == 0
+
+    def test_a_selected_instruction_is_read_without_parsing_the_module_that_a_worker_sent(self) -> None:
+        made = pickle.loads(pickle.dumps(variant(1)))
+        session = edits.selected(host_of(made).store.state, "A", (2003,))
+        found = selected_instruction(session)
+        assert found is not None
+        assert found[1].name == "dot.0.0"
+        assert found[1] == variant(1).program.module.instructions[2003]
+        assert "proto" not in pickle.loads(pickle.dumps(made)).program.module.__dict__
+        assert "proto" not in made.program.module.__dict__
 
     def test_without_a_selection_it_is_about_the_variant(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = Inspector(host)

@@ -69,7 +69,7 @@ def _held(module: Module, proto: HloInstructionProto) -> list[HloInstructionProt
     """Instructions inside, without parameters; the instruction itself where it was left apart."""
     if proto.opcode != "fusion":
         return [proto]
-    return [i for i in module.computations[proto.called_computation_ids[0]].instructions if i.opcode != "parameter"]
+    return [i for i in module.computation_at(proto.called_computation_ids[0]).instructions if i.opcode != "parameter"]
 
 
 def _drawn(
@@ -95,7 +95,7 @@ def _drawn(
             made.instructions.append(_outer(there.proto(operand), needed))
     passed: dict[int, int] = {}
     if proto.opcode == "fusion":
-        called = variant.program.module.computations[proto.called_computation_ids[0]]
+        called = variant.program.module.computation_at(proto.called_computation_ids[0])
         passed = {i.id: proto.operand_ids[i.parameter_number] for i in called.instructions if i.opcode == "parameter"}
     for instruction in held:
         copy = HloInstructionProto(id=instruction.id, name=instruction.name, opcode=instruction.opcode)
