@@ -213,7 +213,11 @@ def _notes(found: UsedCosts) -> list[str]:
     """What was used of an import and, by name, what was not."""
     what = {Origin.COMPILER: "the compiler's", Origin.MEASURED: "measured"}.get(found.origin, "given")
     direct = found.used - len(found.scaled)
-    notes = [f"Times of {direct} instructions are {what}: {found.source}."] if direct or not found.gone else []
+    notes = (
+        [f"Times of {direct} instructions are {what}: {found.source}."]
+        if direct or not (found.scaled or found.gone)
+        else []
+    )
     if found.scaled:
         notes.append(
             f"{found.source}: {len(found.scaled)} times are those of instructions that passes rewrote, shared out by "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -17,7 +18,11 @@ from tests.views.synthetic import variant
 from views.compare.compare import ComparePane
 from views.plan.costs import CostsButton, CostsList, ranks_of
 from views.timeline.accessible import description_of
-from views.timeline.paint_header import figures_of, origin_text, unlike
+from views.timeline.axis import TimeRange
+from views.timeline.paint_header import figures_of, origin_text, state_text, unlike
+from views.timeline.stack import RowKind
+from views.timeline.tips import tip_at
+from views.timeline.view import TimelineView
 
 TABLE, PROFILE = GivenFile("/a/costs.csv", "1"), GivenFile("/a/run.xplane.pb", "2")
 
@@ -109,6 +114,15 @@ def test_a_gain_over_what_is_priced_otherwise_is_marked_and_not_green(qtbot: QtB
     qtbot.addWidget(pane)
     assert "≠ B and A: not priced alike" in pane.text.text()
     at.store.become("Activate", edits.activated(session, "B"))
+    view = TimelineView(at, TimeRange())
+    qtbot.addWidget(view)
+    view.resize(1280, 800)
+    scene = view.scene()
+    assert state_text(scene, scene.session.entries[1]).startswith("≠ not priced as A: all-gather")
+    header = next(row for row in scene.rows(1) if row.kind == RowKind.HEADER)
+    told = tip_at(scene, QPointF(200, scene.y(header.top) + header.height / 2))
+    assert "≠ not priced alike: given times of all-gather" in told
+    assert "the chip's budget, permute=4,gather=2,total=8" in told
     assert any(line.startswith("all-gather: the passes") for rank in ranks_of(at.store.state) for line in rank.left)
 
 

@@ -64,6 +64,8 @@ class Line:
     """Only times of one origin are compared: a prediction is not set against a measurement."""
     unlike: tuple[str, ...] = ()
     """Instructions whose given time prices it or the base, but not both."""
+    unsure: bool = False
+    """Whether times are given and it was only predicted: what they price in it is told once it is a variant."""
 
 
 @dataclass(frozen=True)
@@ -204,12 +206,15 @@ class ComparePane(QWidget):
         entry = session.active_entry
         there = {e.plan for e in session.entries if entry is not None and e.module == entry.module}
         tried = []
+        unsure = bool(entry is not None and entry.machine.costs)
         for plan in self._tried_with(entry):
             answer = self._host.predicted(entry.asking(plan)) if entry is not None else None
             if isinstance(answer, Metrics) and plan not in there:
                 module = _module(session, entry) if entry is not None else ""
                 room = entry.variant.program.machine.chip.hbm_bytes if entry is not None and entry.variant else 0
-                tried.append(Line("", tried_title(plan), plan, answer, SOURCES[Origin.MODEL], module, room=room))
+                tried.append(
+                    Line("", tried_title(plan), plan, answer, SOURCES[Origin.MODEL], module, room=room, unsure=unsure)
+                )
         tried.sort(key=lambda line: line.metrics.makespan)
         return (*shown, *tried)
 
@@ -269,8 +274,10 @@ class ComparePane(QWidget):
                     self._tip(row, len(_HEAD) + number, f"{text}, as simulated: the chip has {bytes_text(line.room)}")
             change = _change(line, base)
             faster = theme.gain if change.startswith(MINUS) else theme.loss if change.startswith("+") else theme.muted
-            faster = theme.muted if line.unlike else faster
+            faster = theme.muted if line.unlike or line.unsure else faster
             self._cell(row, _CHANGE, change, faster, right=True)
+            if line.unsure and change:
+                self._tip(row, _CHANGE, f"{change}: whether both are priced alike is told once it is a variant")
             if line.unlike and change:
                 self._tip(row, _CHANGE, f"{change}: {unlike_in_words(line.unlike)}")
             for number, text in enumerate((line.proof or "–", line.source, line.plan.passes or "–"), _CHANGE + 1):

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont, QPainter
 from engine.cost.costs import Origin
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.session import Entry, Session
-from engine.session.variant import UNLIKE, Variant, unlike_in_words
+from engine.session.variant import UNLIKE, Variant
 from views.icons import pixmap
 from views.theme import GRID, colour
 from views.timeline.scene import Scene
@@ -184,7 +184,7 @@ def state_text(scene: Scene, entry: Entry) -> str:
     if entry.variant is None:
         return ""
     names = unlike(scene.session, entry)
-    warning = f"{UNLIKE} {unlike_in_words(names)}" if names else ""
+    warning = f"{UNLIKE} not priced as {scene.session.base}: {', '.join(names)}" if names else ""
     source = " · ".join(filter(None, (warning, origin_text(entry.variant), entry.variant.proof)))
     if entry.check is None:
         return source

@@ -5,8 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF
 
 from engine.session.session import Entry
+from engine.session.variant import UNLIKE, unlike_in_words
 from views.timeline.hits import row_at
-from views.timeline.paint_header import FOLD, PIN, state_text
+from views.timeline.paint_header import FOLD, PIN, state_text, unlike
 from views.timeline.scene import GUTTER, Scene
 from views.timeline.stack import RowKind
 
@@ -32,11 +33,14 @@ def tip_at(scene: Scene, position: QPointF) -> str:
 
 def _about(scene: Scene, entry: Entry) -> str:
     plan = entry.plan
-    budget = f"budget {plan.budget}" if plan.budget is not None else "the chip's budget"
+    known = f", {entry.budget}" if entry.variant is not None else ""
+    budget = f"budget {entry.budget}" if plan.budget is not None else f"the chip's budget{known}"
+    names = unlike(scene.session, entry)
     said = (
         scene.session.title_of(entry),
         f"{plan.passes or 'no passes'} · {plan.scheduler} · {budget}",
         state_text(scene, entry),
+        f"{UNLIKE} {unlike_in_words(names)}" if names else "",
         entry.error,
     )
     return "\n".join(filter(None, said))

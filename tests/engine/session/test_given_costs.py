@@ -86,6 +86,20 @@ def test_what_was_made_of_an_einsum_takes_its_share_of_the_time_that_was_given()
         assert not after.priced_unlike(thrice[0])
     assert used(thrice[1]).scaled == ("dot", "dot.1")
     assert any("shared out by the model" in note for note in thrice[1].notes)
+    assert not any("Times of 0" in note for note in thrice[1].notes)
+
+
+@pytest.mark.parametrize("origin", [Origin.COMPILER, Origin.MEASURED])
+@pytest.mark.parametrize("on_stream", [True, False])
+def test_profiles_and_schedules_are_shared_out_like_a_table(origin: Origin, on_stream: bool) -> None:
+    table = einsums(sample(), 3)
+    other = replace(table, origin=origin, on_stream=on_stream)
+    wanted, found = variants(sample(), table), variants(sample(), other)
+    assert [v.metrics.makespan for v in found] == [v.metrics.makespan for v in wanted]
+    assert not found[1].priced_unlike(found[0])
+    # What a user writes wins over both.
+    both = variants(sample(), table, replace(other, times=dict.fromkeys(other.times, 1)))
+    assert [v.metrics.makespan for v in both] == [v.metrics.makespan for v in wanted]
 
 
 def test_a_longer_einsum_alone_is_no_gain() -> None:
