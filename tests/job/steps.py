@@ -7,6 +7,7 @@ printed as one JSON line.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 
@@ -44,6 +45,20 @@ def named_arguments() -> Any:
     return jax.jit(step, donate_argnames="state"), arguments, {"batch": put(64, 64, spec=P("x", None)), "rate": 0.5}
 
 
+RATE = [0.5]
+"""What `reads_around` reads beside its arguments."""
+
+
+def reads_around() -> Any:
+    """A step whose trace depends on jax's settings and on a global; jit chooses how results lie."""
+
+    def step(w: Any, b: Any) -> Any:
+        return w - RATE[0] * einsum(b, w), jnp.sum(w.astype(float))
+
+    donated = () if os.environ.get("CHANGE") == "donation" else 0
+    return jax.jit(step, donate_argnums=donated), (put(64, 64, spec=P("x", None)), put(64, 64, spec=P("x", None))), {}
+
+
 def static_argument() -> Any:
     step = jax.jit(lambda w, b, times: times * einsum(b, w), static_argnums=2)
     return step, (put(64, 64, spec=P("x", None)), put(64, 64, spec=P("x", None)), 3), {}
@@ -79,7 +94,7 @@ def pmapped() -> Any:
 CASES = {
     f.__name__: f
     for f in (
-        named_arguments, static_argument, numbers_alone, dot_algorithm, host_memory, pmapped
+        named_arguments, reads_around, static_argument, numbers_alone, dot_algorithm, host_memory, pmapped
     )
 }  # fmt: skip
 
@@ -120,7 +135,66 @@ def compare(case: str, bundle: str) -> None:
         said["said of other"] = plan.explain()
         _, args, kwargs = CASES[case]()
         said["said of traced"], said["strict"] = traced_alone(lapstrake_job, bundle, step, args, kwargs)
+    if case == "reads_around":
+        said["again"], said["logged"] = retraced(lapstrake_job, bundle)
     print(json.dumps(said))
+
+
+def retraced(lapstrake_job: Any, bundle: str) -> tuple[dict[str, Any], list[str]]:
+    """Calls between which something changes that jit would trace the step again for: whether each does what the
+    original does, and how often the original has run by then."""
+    logged: list[str] = []
+
+    def note(record: logging.LogRecord) -> bool:
+        logged.append(record.getMessage())
+        return False
+
+    logging.getLogger("lapstrake").addFilter(note)
+    step = CASES["reads_around"]()[0]
+    plan = lapstrake_job.load(bundle)
+    wrapped = plan.wrap(step)
+    found: dict[str, Any] = {}
+
+    def call(name: str, by_name: bool = False) -> None:
+        _, args, _ = CASES["reads_around"]()
+        _, given, _ = CASES["reads_around"]()
+        plain = step(*args)
+        tuned = wrapped(given[0], b=given[1]) if by_name else wrapped(*given)
+        alike = all(a.dtype == b.dtype and np.allclose(a, b, 1e-4, 1e-4) for a, b in zip(plain, tuned, strict=True))
+        found[name] = [alike, sum(count for count, _ in wrapped._passed_by.values())]
+
+    call("first")
+    for name, context in (
+        ("precision", jax.default_matmul_precision("highest")),
+        ("x64", jax.enable_x64(True)),
+        ("nans", jax.debug_nans(True)),
+        ("infs", jax.debug_infs(True)),
+        ("mesh", MESH),
+    ):
+        with context:
+            call(name)
+    call("as before")
+    call("by name", by_name=True)
+    step.clear_cache()
+    call("cleared")
+    RATE[0] = 0.25
+    call("not cleared")
+    step.clear_cache()
+    call("rate")
+    call("rate again")
+    RATE[0] = 0.5
+    jax.clear_caches()
+    call("rate as before")
+    RATE[0] = 0.25
+    jax.clear_caches()
+    call("all cleared")
+    warned = len(logged)
+    _, args, _ = CASES["reads_around"]()
+    try:
+        plan.wrap(step, strict=True)(args[0], b=args[1])
+    except lapstrake_job.Mismatch as error:
+        found["strict"] = [len(logged) == warned, str(error)]
+    return found, logged
 
 
 def traced_alone(lapstrake_job: Any, bundle: str, step: Any, args: Any, kwargs: Any) -> tuple[list[str], list[str]]:

@@ -96,6 +96,21 @@ def test_a_dump_of_another_stage_fits_no_job(tmp_path: Path, capsys: pytest.Capt
     assert "--order-only needs a folder that lapstrake capture wrote" in capsys.readouterr().err
 
 
+def test_donation_is_compared_where_jit_chooses_how_results_lie(tmp_path: Path) -> None:
+    """Before its compiler has paired them with results, a module names its donated arguments in another way."""
+    flags = "--xla_force_host_platform_device_count=8 --xla_dump_to=dump --xla_dump_hlo_pass_re=spmd-partitioning"
+    python(str(HERE / "steps.py"), "reads_around", cwd=tmp_path, XLA_FLAGS=f"{flags} --xla_dump_large_constants")
+    (found,) = (tmp_path / "dump").glob("*.jit_step.*after_spmd-partitioning*.txt")
+    made = bundled(found, tmp_path / "bundle", *PLAN)
+    said = [
+        json.loads(python(str(HERE / "steps.py"), "reads_around", str(made), cwd=tmp_path, CHANGE=change)[0])["said"]
+        for change in ("", "donation")
+    ]
+    assert "structure: applied (made from a dump" in said[0]
+    kind = "f32[8,64]{1,0}"
+    assert f"argument w is {kind}, the plan was made for {kind}, donated: dump and tune it again" in said[1]
+
+
 def test_steps_that_jit_knows_the_mesh_of(tmp_path: Path) -> None:
     """Arguments by name, one that jit drops, numbers from Python, one donated; results whose sharding jit chose."""
     flags = "--xla_force_host_platform_device_count=8 --xla_dump_to=dump --xla_dump_hlo_pass_re=spmd-partitioning"

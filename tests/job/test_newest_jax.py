@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.job.processes import PLAN, altered, bundled, captured, damaged, dumped, train
+from tests.job.processes import CAPTURE, HERE, PLAN, altered, bundled, captured, damaged, dumped, python, train
 from tests.job.test_dump import DUMP_CHANGES
+from tests.job.test_steps import check_traced_again
 from tools import job_python
 
 pytestmark = pytest.mark.full
@@ -49,6 +51,14 @@ def test_an_order_only_plan(interpreter: str, tmp_path: Path, mesh: str) -> None
     older = altered(made, tmp_path / "older", lambda manifest: manifest["versions"].update(jaxlib="0.10.2"))
     run, _ = train(tmp_path, interpreter, BUNDLE=str(older), ROUTE="install", STEPS="1")
     assert "order: not installed, the plan was made with jaxlib 0.10.2" in run["said"]
+
+
+def test_what_jit_would_trace_again(interpreter: str, tmp_path: Path) -> None:
+    steps = str(HERE / "steps.py")
+    python(CAPTURE, "--out", "captured", steps, "reads_around", cwd=tmp_path, interpreter=interpreter)
+    made = bundled(tmp_path / "captured" / "step", tmp_path / "bundle", *PLAN)
+    out, _ = python(steps, "reads_around", str(made), cwd=tmp_path, interpreter=interpreter)
+    check_traced_again(json.loads(out))
 
 
 def test_a_plan_of_another_jax(interpreter: str, bundle: Path, tmp_path: Path) -> None:

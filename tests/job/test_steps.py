@@ -18,7 +18,7 @@ STEPS = str(HERE / "steps.py")
 @pytest.fixture(scope="session")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {}
-    for case, name in (("named_arguments", "step"), ("numbers_alone", "einsum")):
+    for case, name in (("named_arguments", "step"), ("numbers_alone", "einsum"), ("reads_around", "step")):
         folder = tmp_path_factory.mktemp(case)
         python(CAPTURE, "--out", "captured", STEPS, case, cwd=folder)
         made[case] = bundled(folder / "captured" / name, folder / "bundle", *PLAN)
@@ -61,6 +61,34 @@ def test_a_trace_gets_the_original(bundles: dict[str, Path], tmp_path: Path) -> 
     assert f"lapstrake: it raised 2 times: {trace}" in run["said of traced"][3]
     assert all(text.startswith(trace) for text in run["strict"])
     assert len(run["strict"]) == 2
+
+
+def test_what_jit_would_trace_again_is_not_run_from_the_plan(bundles: dict[str, Path], tmp_path: Path) -> None:
+    """Under other settings of jax, and after cleared caches; the same program runs the plan on."""
+    check_traced_again(compare("reads_around", bundles["reads_around"], tmp_path))
+
+
+def check_traced_again(run: dict[str, Any]) -> None:
+    again, logged = run["again"], run["logged"]
+    unlogged, raised = again.pop("strict")
+    assert all(alike for alike, _ in again.values())
+    assert {name: count for name, (_, count) in again.items()} == {
+        "first": 0, "precision": 1, "x64": 2, "nans": 3, "infs": 4, "mesh": 4, "as before": 4, "by name": 5,
+        "cleared": 5, "not cleared": 5, "rate": 6, "rate again": 7, "rate as before": 7, "all cleared": 8,
+    }  # fmt: skip
+    whys = [text.removeprefix("lapstrake: the original runs: ") for text in logged]
+    assert [why[:40] for why in whys[:2]] == [
+        "jax_default_matmul_precision is highest ", "jax_enable_x64 is True (was False), and "
+    ]  # fmt: skip
+    assert whys[2:4] == [
+        f"jax_debug_{n} is set, and a plan runs without its checks: unset it" for n in ("nans", "infs")
+    ]
+    by_name = "argument b is given by keyword, the plan was made for one by position"
+    assert by_name in whys[4]
+    assert "caches of it were cleared, and traced again it is another program" in whys[5]
+    assert len(whys) == 6  # each once
+    assert unlogged
+    assert raised == f"{by_name}: give it so, or capture and tune it again"
 
 
 def test_the_mesh_may_be_known_to_jit_alone(bundles: dict[str, Path], tmp_path: Path) -> None:

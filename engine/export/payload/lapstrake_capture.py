@@ -217,7 +217,7 @@ def known_by(text: str) -> dict[str, str]:
     header, _, body = text.partition("\n")
     body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
     said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
-    for name in ("entry_computation_layout", "input_output_alias"):
+    for name in ("entry_computation_layout", "input_output_alias", "buffer_donor"):
         found = re.search(name + r"=(\{.*?\})(?=, [a-z_]+=|$)", header)
         said[name] = found[1] if found else "{}"
     return said

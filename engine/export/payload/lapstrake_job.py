@@ -38,6 +38,7 @@ import re
 import sys
 import threading
 import time
+import weakref
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -51,6 +52,14 @@ except ImportError:  # this jax has moved it, and with it what `wrap` needs
 
     def _outermost() -> bool:
         return True
+
+
+try:
+    from jax._src.config import trace_context as _settings  # what jit traces again for
+except ImportError:
+
+    def _settings() -> tuple[Any, ...]:
+        return tuple(getattr(jax.config, f"jax_{name}") for name in ("enable_x64", "default_matmul_precision"))
 
 
 SCHEMA = 1
@@ -121,9 +130,9 @@ class Bundle:
             hook.installed = not hook.problem
             self._uses.append(hook)
         if not hook.installed:
-            log.warning("lapstrake: order not installed: %s", hook.problem)
             if strict:
                 raise Mismatch(hook.problem)
+            log.warning("lapstrake: order not installed: %s", hook.problem)
         return hook.installed
 
     def _order_hook(self) -> OrderHook:
@@ -192,7 +201,12 @@ _TRACED = (
     "it was called under a trace (an outer jit, grad, vmap, scan or eval_shape), and a plan runs only as the whole "
     "program: wrap the outermost jitted function"
 )
-_DISABLED = "jax_disable_jit is set, and a plan runs only compiled: unset it"
+_DEBUGGING = {
+    "jax_disable_jit": "jax_disable_jit is set, and a plan runs only compiled: unset it",
+    "jax_debug_nans": "jax_debug_nans is set, and a plan runs without its checks: unset it",
+    "jax_debug_infs": "jax_debug_infs is set, and a plan runs without its checks: unset it",
+}
+"""Settings of jax under which no plan runs, whatever it was made under."""
 
 
 class Wrapped:
@@ -211,18 +225,21 @@ class Wrapped:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not _outermost():
             return self._pass_by("trace", _TRACED, args, kwargs)
-        if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # defined at run time
-            return self._pass_by("disabled", _DISABLED, args, kwargs)
+        for setting, why in _DEBUGGING.items():
+            if getattr(jax.config, setting):
+                return self._pass_by(setting, why, args, kwargs)
         tuned = self._tuned or self._decide(args, kwargs)
         if tuned is None:
             if self._strict:
                 raise Mismatch(self._refusal)
             return self._step(*args, **kwargs)
+        if reason := tuned.outdated(args, kwargs):
+            return self._pass_by(reason, reason, args, kwargs)
         try:
             return tuned.run(*args, **kwargs)
         except (TypeError, ValueError) as error:
             # Compiled functions refuse other structures, shapes, types and shardings before they run anything.
-            reason = tuned.refusal(error, args, kwargs)
+            reason = tuned.refusal(args, kwargs) or f"other arguments came: {_words(error)}"
         return self._pass_by("arguments", reason, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -238,7 +255,8 @@ class Wrapped:
             f"{'it raised' if self._strict else 'the original ran'} {count} time{'s' * (count > 1)}: {reason}"
             for count, reason in self._passed_by.values()
         ]
-        decided = [f"the original runs: {self._refusal}"] if self._refusal else []
+        verb = "it raises" if self._strict else "the original runs"
+        decided = [f"{verb}: {self._refusal}"] if self._refusal else []
         decided = list(self._tuned.outcome()) if self._tuned else decided
         return "; ".join(decided + passed_by) or "the wrapped step was not called yet"
 
@@ -259,7 +277,8 @@ class Wrapped:
                     problem = _words(error)
                 self._refusal = _agree(problem, state)
                 if self._refusal:
-                    log.warning("lapstrake: the original runs: %s", self._refusal)
+                    if not self._strict:
+                        log.warning("lapstrake: the original runs: %s", self._refusal)
                     return None
             self._tuned = tuned
             return tuned
@@ -284,6 +303,10 @@ class _Tuned:
         self._bundle, self._step, self._groups, self._called = bundle, step, groups, (args, kwargs)
         self._names, self._parameters = sorted(kwargs), _parameters(step)
         self._compared_s = 0.0
+        self._planned = self._fits = _settings()
+        self._named = _named_settings()
+        self._changed: dict[Any, str] = {self._planned: ""}
+        """Settings of jax under which the step was compared again → why jit runs another program; empty where not."""
         self.run: Callable[..., Any]
 
     def check(self) -> str:
@@ -302,17 +325,17 @@ class _Tuned:
                 f"a function from jax.jit was expected, {type(step).__name__} {self._step!r:.60} came (it may be made "
                 "by pmap, or wrapped in another): wrap the jitted function itself"
             )
-        lowered = self._lowered = step.lower(*args, **kwargs)
+        lowered, text = self._lower(args, kwargs)
+        self._lowered, self._text_hash = lowered, hashlib.sha256(text.encode()).hexdigest()
         if jax.tree_util.tree_structure((args, kwargs)) != lowered.in_tree:
             raise Mismatch("the step has static arguments, which a plan cannot carry: bind them before jax.jit")
-        text = lowered.as_text(debug_info=False)
         for pattern, why in OBSTACLES:
             if re.search(pattern, text):
                 raise Mismatch(f"no plan can run this step, because {why}: leave that out of it, or run it as it is")
         self._signature: Any = manifest["signature"]
         if self._signature is not None:
             self._mesh = _check_signature(manifest["signature"], lowered, self._called, self._parameters)
-            if manifest["fingerprint"]["sha256"] != hashlib.sha256(text.encode()).hexdigest():
+            if manifest["fingerprint"]["sha256"] != self._text_hash:
                 made = manifest["versions"].get("jax", jax.__version__)
                 lowering = f", or jax: {jax.__version__} for {made}" if made != jax.__version__ else ""
                 raise Mismatch(
@@ -379,7 +402,7 @@ class _Tuned:
         self._order = order_in_words(*standing(self._text, self._ranks), "" if grouped else hook.problem)
         self._order += f" by scheduling groups alone: {hook.problem}" if grouped else hook.noted
         self.run = _callable(compiled, self._names, donated if hook.noted else ())
-        self._called = ((), {})  # arrays are not kept from being freed
+        self._called, self._lowered = ((), {}), None  # arrays, and what is cleared from caches, can be freed
         return self._order
 
     def _options(self) -> dict[str, Any]:
@@ -399,11 +422,60 @@ class _Tuned:
         yield self._order
         yield _fusion_in_words(self._text, self._manifest["fusions"])
 
-    def refusal(self, error: Exception, args: Any, kwargs: Any) -> str:
-        """Why the compiled step did not take these arguments."""
+    def refusal(self, args: Any, kwargs: Any) -> str:
+        """Which of these arguments the compiled step does not take; empty where nothing differs."""
         written = self._signature["arguments"]
-        differs = _argument_difference(written, (args, kwargs), self._mesh, self._parameters) or _words(error)
-        return f"other arguments came: {differs}; give the plan's, or tune a plan for these"
+        differs = _argument_difference(written, (args, kwargs), self._mesh, self._parameters)
+        return f"other arguments came: {differs}; give the plan's, or tune a plan for these" if differs else ""
+
+    def outdated(self, args: Any, kwargs: Any) -> str:
+        """Why jit would run another program by now than the plan was made for; empty where it would not.
+
+        It traces a step again under other settings of jax, and after its caches were cleared. Then it is lowered again
+        here, once, and compared.
+        """
+        settings = _settings()
+        if self._trace() is not None and settings == self._fits:
+            return ""
+        with _deciding:
+            if self._trace() is None:
+                self._changed.clear()
+            if settings not in self._changed:
+                if differs := self.refusal(args, kwargs):
+                    return differs  # nothing can be compared by them
+                self._changed[settings] = self._compare_again(settings, args, kwargs)
+            self._fits = None if self._changed[settings] else settings
+            return self._changed[settings]
+
+    def _compare_again(self, settings: Any, args: Any, kwargs: Any) -> str:
+        try:
+            text = self._lower(args, kwargs)[1]
+        except Exception as error:  # the original raises it too
+            return f"it cannot be traced again ({_words(error)})"
+        if hashlib.sha256(text.encode()).hexdigest() == self._text_hash:
+            return ""
+        if settings == self._planned:
+            return (
+                "jax's caches of it were cleared, and traced again it is another program than the plan was made for "
+                "(by its code, or by what it reads beside its arguments): capture and tune it again"
+            )
+        now = _named_settings()
+        others = [f"{name} is {now[name]} (was {was})" for name, was in self._named.items() if now[name] != was]
+        what = ", ".join(others[:3]) or "the context that it is called in is another (a mesh, a device)"
+        return (
+            f"{what}, and under it jit makes another program than the plan was made for: call it as before, or capture "
+            "and tune it so"
+        )
+
+    def _lower(self, args: Any, kwargs: Any) -> tuple[Any, str]:
+        """The step as jit lowers it now, and its text. `_trace` is None from when jit forgets what it traced."""
+        traced = self._step.trace(*args, **kwargs)
+        try:
+            self._trace: Callable[[], Any] = weakref.ref(traced.jaxpr.jaxpr)
+        except (AttributeError, TypeError):  # this jax keeps traces elsewhere: cleared caches are not noticed
+            self._trace = lambda: self
+        lowered = traced.lower()
+        return lowered, lowered.as_text(debug_info=False)
 
 
 def jitted(
@@ -752,12 +824,17 @@ def versions() -> dict[str, str]:
     }
 
 
+def _named_settings() -> dict[str, Any]:
+    """jax's settings, in this thread."""
+    return {name: getattr(jax.config, name) for name in jax.config.values if hasattr(jax.config, name)}
+
+
 def known_by(text: str) -> dict[str, str]:
     """What a module, printed without metadata, is known by: a hash of its text, and what its header says."""
     header, _, body = text.partition("\n")
     body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
     said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
-    for name in ("entry_computation_layout", "input_output_alias"):
+    for name in ("entry_computation_layout", "input_output_alias", "buffer_donor"):
         found = re.search(name + r"=(\{.*?\})(?=, [a-z_]+=|$)", header)
         said[name] = found[1] if found else "{}"
     return said
@@ -771,7 +848,8 @@ def _check_signature(written: Mapping[str, Any], lowered: Any, called: Any, name
     planned = [f"{r['dtype']}{r['shape']}" for r in written["results"]]
     differs = _argument_difference(written["arguments"], called, mesh, names, donated)
     if differs := differs or _unlike("result", range(len(results)), results, planned):
-        raise Mismatch(f"{differs}: capture and tune it again")
+        either = "give it so, or " * (" is given by " in differs)
+        raise Mismatch(f"{differs}: {either}capture and tune it again")
     if any(str(leaf["dtype"]).startswith("key<") for leaf in (*written["arguments"], *written["results"])):
         raise Mismatch("a typed PRNG key is among the arguments or results: pass its jax.random.key_data")
     return mesh
@@ -789,9 +867,22 @@ def _argument_difference(
         wanted = plan.get(path, {"spec": (), "donated": False, "kept": False})
         given = donated[number] if donated else wanted["donated"]
         here[path] = _described(_type(leaf), _place(leaf, wanted, mesh), given)
+    for path in [path for path in here if path not in there]:
+        other, way = _given_otherwise(path, names)
+        if other in there and other not in here:
+            del here[path]
+            here[other], there[other] = f"given by {way}", f"one by {'position' if way == 'keyword' else 'keyword'}"
     paths = list(dict.fromkeys((*there, *here)))
     spoken = [_spoken(path, names) for path in paths]
     return _unlike("argument", spoken, [here.get(p, "missing") for p in paths], [there.get(p, "none") for p in paths])
+
+
+def _given_otherwise(path: str, names: Sequence[str]) -> tuple[str, str]:
+    """The path that an argument given by keyword has by position, or the reverse, and how the first gives it."""
+    by_name, argument, rest = _PATH.match(path).groups()  # type: ignore[union-attr]
+    if by_name == "1":
+        return f"[0][{names.index(argument)}]{rest}" if argument in names else "", "keyword"
+    return f"[1]['{names[int(argument)]}']{rest}" if int(argument) < len(names) else "", "position"
 
 
 def _described(type_: str, place: Any, donated: bool) -> str:
@@ -820,12 +911,14 @@ def _module_difference(
     expected: Mapping[str, str], found: Mapping[str, str], signature: Mapping[str, Any], names: Sequence[str] = ()
 ) -> str:
     """How a module, as one device runs it, is another than the plan's; empty where it is not."""
+    expected = {"buffer_donor": found["buffer_donor"], **expected}  # older bundles do not say it
     here, there = _shapes(found), _shapes(expected)
     paths = [_spoken(leaf["path"], names) for leaf in signature["arguments"] if leaf["kept"]]
     differs = _unlike("argument", paths, here[0], there[0]) or _unlike("result", (), here[1], there[1])
     if differs:
         return differs
-    for name, what in (("entry_computation_layout", "layout"), ("input_output_alias", "use of donated arguments")):
+    headers = {"entry_computation_layout": "layout", "input_output_alias": "use of donated arguments"}
+    for name, what in {**headers, "buffer_donor": "donation"}.items():
         if found[name] != expected[name]:
             return f"its {what} is {found[name]:.200}, the plan was made for {expected[name]:.200}"
     if found["sha256"] != expected["sha256"]:
@@ -839,7 +932,8 @@ def _shapes(known: Mapping[str, str]) -> tuple[list[str], list[str]]:
         re.findall(r"\w+\[[^\]]*\](?:\{[^{}]*\})?", side)
         for side in known["entry_computation_layout"][1:-1].split("->")
     )
-    for number in re.findall(r": \((\d+)", known["input_output_alias"]):
+    aliased = re.findall(r": \((\d+)", known["input_output_alias"])
+    for number in (*aliased, *re.findall(r"\((\d+), \{", known.get("buffer_donor", ""))):
         arguments[int(number)] += ", donated"
     return arguments, results
 
@@ -901,10 +995,13 @@ def _parameters(step: Any) -> list[str]:
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
+_PATH = re.compile(r"\[(\d)\]\['?(\w+)'?\](.*)", re.DOTALL)
+
+
 def _spoken(path: str, names: Sequence[str]) -> str:
     """An argument's path as its step writes it: `state['w']` for `[0][0]['w']`, in which arguments by place come
     first."""
-    by_name, argument, rest = re.match(r"\[(\d)\]\['?(\w+)'?\](.*)", path, re.DOTALL).groups()  # type: ignore[union-attr]
+    by_name, argument, rest = _PATH.match(path).groups()  # type: ignore[union-attr]
     if by_name == "0" and int(argument) < len(names):
         argument = names[int(argument)]
     return f"{argument}{rest}{' (by name)' * (by_name == '1')}"
