@@ -1,9 +1,10 @@
-"""Where one variant gains on another: at each moment, how long before or after it the base has done as much.
+"""Where one variant gains on another: at each moment, the time in which the base has done as much, less that moment.
 
-Work is what both compute, counted in the time that it takes in the base: an instruction of the other variant does the
-part of its counterpart that its share of their time is. Waiting and what only one of them computes do no work, so that
-they cost lead, and an order that differs does not jump back and forth. Where both wait after the same work, their waits
-are laid over each other from end to end.
+What an instruction computes, and the wait for a transfer, are worth the time that they take in the base. The other
+variant has done its share of that when it has spent that share of its own time on it; a transfer that it never waits
+for is done when it is there. What only the base does is spread over all that both do. So an order that differs does not
+by itself make a lead, while a shorter wait, a faster fusion, and what only the other variant does change it where they
+happen.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from engine.timeline.difference import Keys
 from engine.timeline.timeline import Category, LaneKind, Timeline
 
 _Floats = npt.NDArray[np.float64]
-_SAME = 1e-9
-"""Amounts of work that differ by less than this part of all are one: sums in different orders round differently."""
+_HIDDEN = 1e-9
+"""Picoseconds of waiting that count for each picosecond of a transfer: next to nothing beside a true wait for it, and
+all there is where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lead:
-    """Picoseconds by which the base does as much later, linear between moments of the other variant. It ends at the
+    """Picoseconds by which the base has done as much later, linear between moments of the other variant. It ends at the
     difference of the makespans."""
 
     time: Ints
@@ -59,52 +61,53 @@ class Lead:
 def lead_of(match: Match) -> Lead:
     """How far the other variant of a match is ahead of its base."""
     base, other = match.base.timeline, match.other.timeline
-    theirs, mine = _Work(base, match.base_keys), _Work(other, match.other_keys)
-    shared, theirs_at, mine_at = np.intersect1d(theirs.keys, mine.keys, return_indices=True)
-    worth = theirs.spent[theirs_at]
-    one = _progress(base, theirs.rate(theirs_at, np.ones(len(shared))))
-    two = _progress(other, mine.rate(mine_at, worth / mine.spent[mine_at]))
-    total = float(one[1][-1])
-    two = two[0], _snapped(two[1] * (total / two[1][-1] if two[1][-1] else 1.0), one[1], _SAME * total)
-    levels = np.union1d(one[1], two[1])
-    (since, until), (base_since, base_until) = _when(*two, levels), _when(*one, levels)
-    time = np.stack((since, until), axis=1).ravel()
-    value = np.stack((base_since - since, base_until - until), axis=1).ravel()
-    return Lead(np.rint(time).astype(np.int64), np.rint(value).astype(np.int64))
+    theirs, mine = _Spent(base, match.base_keys, 0.0), _Spent(other, match.other_keys, _HIDDEN)
+    _, theirs_at, mine_at = np.intersect1d(theirs.keys, mine.keys, return_indices=True)
+    times, done = _progress(other, mine, mine.rate(mine_at, theirs.spent[theirs_at] / mine.spent[mine_at]))
+    if done[-1]:
+        done *= base.makespan / done[-1]
+    value = np.rint(done - times).astype(np.int64)
+    ends = np.array([0]), np.array([other.makespan])
+    time = np.concatenate((ends[0], np.rint(times).astype(np.int64), ends[1]))
+    return Lead(time, np.concatenate(([0], value, [base.makespan - other.makespan])))
 
 
-class _Work:
-    """What a timeline's compute is made from: picoseconds by key, folded iterations included."""
+class _Spent:
+    """What the time of a timeline is spent on: picoseconds by key, folded iterations included. What is computed has the
+    even keys, what is waited for the odd ones."""
 
-    def __init__(self, timeline: Timeline, keys: Keys) -> None:
-        rows = compute_rows(timeline)
-        times = _times(timeline)
-        ids, inverse = np.unique(timeline.instruction[rows], return_inverse=True)
-        took = np.bincount(inverse, timeline.duration[rows] * times[rows], len(ids))
-        made_from = [keys(instruction) for instruction in ids.tolist()]
+    def __init__(self, timeline: Timeline, keys: Keys, hidden: float) -> None:
+        computes = np.array([lane.kind == LaneKind.COMPUTE for lane in timeline.lanes], np.bool_)[timeline.lane]
+        waits = computes & (timeline.category == Category.EXPOSED)
+        self.moves = ~computes
+        """Which slices are transfers."""
+        about = np.where(waits, timeline.waits_for, timeline.instruction)
+        self.rows = np.flatnonzero((timeline.category != Category.LOOP) & (about >= 0))
+        self.once: _Floats = np.where(self.moves, timeline.duration * hidden, timeline.duration)
+        """What each slice counts for when it runs once, shape [slices]."""
+        worth = self.once * _times(timeline)
+        what = about * 2 + (waits | self.moves)
+        ids, self._inverse = np.unique(what[self.rows], return_inverse=True)
+        self._took = np.bincount(self._inverse, worth[self.rows], len(ids)).astype(np.float64)
+        made_from = [[2 * key + id_ % 2 for key in keys(id_ // 2)] for id_ in ids.tolist()]
         count = np.fromiter(map(len, made_from), np.int64, len(made_from))
         flat = np.fromiter(chain.from_iterable(made_from), np.int64, int(count.sum()))
-        self._rows, self._inverse, self._many, self._took = rows, inverse, len(timeline), took
         self._owner = np.repeat(np.arange(len(ids)), count)
-        self._part = np.repeat(took / np.maximum(count, 1), count)
-        self.keys, self._key = np.unique(flat, return_inverse=True)
-        self.spent = np.bincount(self._key, self._part, len(self.keys)).astype(np.float64)
+        self._part = np.repeat(self._took / np.maximum(count, 1), count)
+        named, self._key = np.unique(flat, return_inverse=True)
+        self._all = np.bincount(self._key, self._part, len(named)).astype(np.float64)
+        self._with = np.flatnonzero(self._all > 0)
+        self.keys: Ints = named[self._with]
+        self.spent: _Floats = self._all[self._with]
 
     def rate(self, at: Ints, worth: _Floats) -> _Floats:
-        """Work for each picosecond of each slice, where that of the keys `at` is worth so much; shape [slices]."""
-        of_key = np.zeros(len(self.keys))
-        of_key[at] = worth
+        """What each picosecond of each slice is worth, where one spent on the keys `at` is worth so much."""
+        of_key = np.zeros(len(self._all))
+        of_key[self._with[at]] = worth
         done = np.bincount(self._owner, self._part * of_key[self._key], len(self._took))
-        rates = np.zeros(self._many)
-        rates[self._rows] = (done / np.maximum(self._took, 1))[self._inverse]
+        rates = np.zeros(len(self.once))
+        rates[self.rows] = np.divide(done, self._took, out=np.zeros(len(done)), where=self._took > 0)[self._inverse]
         return rates
-
-
-def compute_rows(timeline: Timeline) -> Ints:
-    """Rows of what a compute lane computes."""
-    computes = np.array([lane.kind == LaneKind.COMPUTE for lane in timeline.lanes], np.bool_)
-    works = (timeline.category != Category.EXPOSED) & (timeline.category != Category.LOOP) & (timeline.instruction >= 0)
-    return np.flatnonzero(computes[timeline.lane] & works)
 
 
 def rows_of_sample(timeline: Timeline, fold: int) -> Ints:
@@ -130,11 +133,11 @@ def _times(timeline: Timeline) -> _Floats:
     return times
 
 
-def _progress(timeline: Timeline, rates: _Floats) -> tuple[_Floats, _Floats]:
-    """Times, ascending, and how much work is done by then; linear between them."""
+def _progress(timeline: Timeline, spent: _Spent, rates: _Floats) -> tuple[_Floats, _Floats]:
+    """Times, ascending, and what is done by then is worth; linear between them."""
     folds = timeline.folds
-    rows = compute_rows(timeline)
-    done = timeline.duration * rates
+    rows = spent.rows[~spent.moves[spent.rows]]
+    done = spent.once * rates
     folded = np.zeros(len(folds))
     for fold in np.argsort(-folds.depth, kind="stable").tolist():
         stop = int(folds.start[fold])
@@ -143,29 +146,31 @@ def _progress(timeline: Timeline, rates: _Floats) -> tuple[_Floats, _Floats]:
         )
         sample = rows_of_sample(timeline, fold)
         folded[fold] = int(folds.count[fold]) * (done[sample].sum() + folded[within].sum())
-    if not len(rows):
-        return np.array([0.0, timeline.makespan]), np.zeros(2)
-    start = np.concatenate((timeline.start[rows], folds.start)).astype(np.float64)
-    end = np.concatenate((timeline.start[rows] + timeline.duration[rows], folds.start + folds.duration))
+    start = np.concatenate(([0], timeline.start[rows], folds.start)).astype(np.float64)
+    end = np.concatenate(([0], timeline.start[rows] + timeline.duration[rows], folds.start + folds.duration))
     order = np.argsort(end, kind="stable")
-    start, end = start[order], end[order].astype(np.float64)
-    work = np.cumsum(np.concatenate((done[rows], folded))[order])
+    end = end[order].astype(np.float64)
+    work = np.cumsum(np.concatenate(([0.0], done[rows], folded))[order])
     before = np.concatenate(([0.0], work[:-1]))
-    begin = np.maximum(start, np.concatenate(([0.0], end[:-1])))  # of several streams the one that ends last counts
-    times = np.concatenate(([0.0], np.stack((begin, end), axis=1).ravel(), [float(timeline.makespan)]))
-    return times, np.concatenate(([0.0], np.stack((before, work), axis=1).ravel(), [work[-1]]))
+    begin = np.maximum(start[order], np.concatenate(([0.0], end[:-1])))  # of several streams that which ends last
+    times, work = np.stack((begin, end), axis=1).ravel(), np.stack((before, work), axis=1).ravel()
+    return _with_steps(times, work, *_arrivals(timeline, spent, done))
 
 
-def _snapped(levels: _Floats, to: _Floats, within: float) -> _Floats:
-    after = np.clip(np.searchsorted(to, levels), 1, len(to) - 1)
-    nearest = np.where(levels - to[after - 1] <= to[after] - levels, to[after - 1], to[after])
-    return np.where(np.abs(nearest - levels) <= within, nearest, levels)
+def _arrivals(timeline: Timeline, spent: _Spent, done: _Floats) -> tuple[_Floats, _Floats]:
+    """When transfers are there, ascending, and what those that nothing waits for are worth."""
+    rows = spent.rows[spent.moves[spent.rows]]
+    end = timeline.start[rows] + timeline.duration[rows]
+    order = np.argsort(end, kind="stable")
+    return end[order].astype(np.float64), done[rows][order]
 
 
-def _when(times: _Floats, work: _Floats, levels: _Floats) -> tuple[_Floats, _Floats]:
-    """When each amount of work is first done, and until when nothing is added to it."""
-    first = np.searchsorted(work, levels, side="left").clip(0, len(work) - 1)
-    last = (np.searchsorted(work, levels, side="right") - 1).clip(0, len(work) - 1)
-    met = work[first] == levels
-    between = np.interp(levels, work, times)
-    return np.where(met, times[first], between), np.where(met, times[last], between)
+def _with_steps(times: _Floats, work: _Floats, at: _Floats, steps: _Floats) -> tuple[_Floats, _Floats]:
+    """A line over time that is higher by each of `steps` from the moment `at` which that happens."""
+    total = np.concatenate(([0.0], np.cumsum(steps)))
+    moments = np.concatenate((times, at, at))
+    passed = [np.searchsorted(at, times, "right"), np.searchsorted(at, at, "left"), np.searchsorted(at, at, "right")]
+    height = np.concatenate((work, np.interp(at, times, work), np.interp(at, times, work)))
+    height += total[np.concatenate(passed)]
+    order = np.lexsort((height, moments))
+    return moments[order], height[order]
