@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import isfinite, nan
 
@@ -11,6 +12,10 @@ from engine.chips.topology import Floats
 from engine.cost.text_format import TextMessage, unquoted
 from engine.errors import InputError
 from engine.quantities import PICOSECONDS
+
+PREDICTED_TEXT = "# Predicted by Lapstrake: nothing in this file was measured, and no compiler said it."
+"""First line of the text protos that are written here, by which they are known again."""
+_BEGINS = re.compile(r"(?:\s|#[^\n]*\n)*(?:hlo_module|computation_schedules)\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,12 @@ class CompilerSchedule:
 
 def is_schedule(text: str) -> bool:
     """Whether a text looks like a ScheduleProto."""
-    return "computation_schedules" in text and text.lstrip().startswith(("hlo_module", "computation_schedules"))
+    return "computation_schedules" in text and _BEGINS.match(text) is not None
+
+
+def is_predicted(text: str) -> bool:
+    """Whether a text of costs, or a ScheduleProto, was written by Lapstrake."""
+    return text.startswith(PREDICTED_TEXT)
 
 
 def read_schedule(text: str, path: str) -> CompilerSchedule:

@@ -8,14 +8,14 @@ import re
 import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
 from engine.chips.chip import Chip
-from engine.cost.compiler_schedule import CompilerSchedule, is_schedule, read_schedule
+from engine.cost.compiler_schedule import CompilerSchedule, is_predicted, is_schedule, read_schedule
 from engine.cost.costs import Origin
 from engine.cost.estimates import estimated_cycles
 from engine.cost.text_format import TextMessage, unquoted
@@ -83,17 +83,22 @@ def parse_costs(data: bytes, path: str) -> ImportedCosts:
     except UnicodeDecodeError:
         return _binary(data, path)
     if is_schedule(text):
-        return schedule_costs(read_schedule(text, path), path)
+        return _as_predicted(schedule_costs(read_schedule(text, path), path), text)
     if "\0" in text:
         return _binary(data, path)
     if _PGLE.match(text):
-        return _pgle(text, path)
+        return _as_predicted(_pgle(text, path), text)
     if _TRACE.match(text):
         return _profile(trace_profile(text, path), path)
     plain_name = path.removesuffix(".gz")
     if plain_name.endswith(".toml"):
         return _toml(text, path)
     return ImportedCosts(path, Origin.TABLE, _csv(text, path))
+
+
+def _as_predicted(found: ImportedCosts, text: str) -> ImportedCosts:
+    """`found`, no compiler's and not measured where `text` was written by Lapstrake."""
+    return replace(found, origin=Origin.MODEL) if is_predicted(text) else found
 
 
 def compiler_estimates(module: Module, chip: Chip) -> ImportedCosts | None:

@@ -211,7 +211,11 @@ def _used(
 
 def _notes(found: UsedCosts) -> list[str]:
     """What was used of an import and, by name, what was not."""
-    what = {Origin.COMPILER: "the compiler's", Origin.MEASURED: "measured"}.get(found.origin, "given")
+    what = {
+        Origin.MODEL: "predictions of Lapstrake and not measured",
+        Origin.COMPILER: "the compiler's",
+        Origin.MEASURED: "measured",
+    }.get(found.origin, "given")
     direct = found.used - len(found.scaled)
     notes = (
         [f"Times of {direct} instructions are {what}: {found.source}."]

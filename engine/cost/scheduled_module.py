@@ -15,8 +15,9 @@ from google.protobuf import text_encoding
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from engine.cost.compiler_schedule import CompilerSchedule, read_schedule
+from engine.cost.compiler_schedule import CompilerSchedule, is_predicted, read_schedule
 from engine.cost.text_format import TextMessage
+from engine.errors import InputError
 from engine.hlo.hlo_pb2 import HloModuleProto, PrimitiveType
 from engine.hlo.partitions import infer_counts
 from engine.ir.module import Header, Module
@@ -36,6 +37,8 @@ def read_scheduled_module(text: str, path: str, header: Header | None = None) ->
     `header`: how many devices the module was compiled for, which a ScheduleProto does not say; by default what its
     collectives name, with a note.
     """
+    if is_predicted(text):
+        raise InputError(f"{path}: a schedule that a compiler predicted was expected, but this one is Lapstrake's own")
     schedule = read_schedule(text, path)
     proto = HloModuleProto()
     message = TextMessage(text, path)

@@ -6,6 +6,7 @@ there; `latencies` would be dropped without a word.
 
 from __future__ import annotations
 
+from engine.cost.compiler_schedule import PREDICTED_TEXT
 from engine.cost.program import Program
 
 _PS_PER_US = 1_000_000
@@ -13,7 +14,7 @@ _PS_PER_US = 1_000_000
 
 def costs_text(program: Program) -> str:
     """Text proto with one `costs` entry for every instruction that takes time, by name."""
-    entries: list[str] = []
+    entries = [PREDICTED_TEXT]
     for computation, graph in program.graphs.items():
         costs = program.costs[computation]
         times = (costs.compute + costs.transfer).tolist()

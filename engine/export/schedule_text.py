@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from google.protobuf import text_format
 
+from engine.cost.compiler_schedule import PREDICTED_TEXT
 from engine.ir.module import Module
 from engine.simulate.run import ComputationRun
 
@@ -19,7 +20,7 @@ _PS_PER_CYCLE = 1000
 
 def schedule_text(module: Module, runs: Mapping[int, ComputationRun]) -> str:
     """Text ScheduleProto of `runs`, one for each computation of `module` that was simulated."""
-    lines = ["hlo_module {", *_indented(text_format.MessageToString(module.proto)), "}"]
+    lines = [PREDICTED_TEXT, "hlo_module {", *_indented(text_format.MessageToString(module.proto)), "}"]
     for computation, run in runs.items():
         lines += _computation(computation, run)
     return "\n".join(lines) + "\n"

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 _HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"
-_SCHEDULE = re.compile(r"\s*(hlo_module|computation_schedules)\s*[{<:]")
+_SCHEDULE = re.compile(r"(?:\s|#[^\n]*\n)*(hlo_module|computation_schedules)\s*[{<:]")
 _COSTS = re.compile(r"(?:\s|#[^\n]*\n)*(?:costs|latencies)\s*:?\s*[{<]")
 _TABLES = (".csv", ".toml", ".pbtxt")
 _PROFILE_NAMES = (".xplane.pb", ".xspace.pb")

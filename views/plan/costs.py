@@ -27,7 +27,12 @@ from views.icons import icon
 from views.ports import Host, follow
 from views.theme import GRID, axis_font, code_font
 
-_ORIGINS = {Origin.COMPILER: "compiler", Origin.MEASURED: "measured", Origin.TABLE: "your table"}
+_ORIGINS = {
+    Origin.MODEL: "Lapstrake",
+    Origin.COMPILER: "compiler",
+    Origin.MEASURED: "measured",
+    Origin.TABLE: "your table",
+}
 _TALLEST = 40 * GRID
 
 

@@ -17,8 +17,12 @@ import pytest
 from engine.chips.budget import Budget
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
+from engine.cost.costs import Origin
+from engine.cost.imports import parse_costs
 from engine.cost.program import Program
 from engine.cost.programs import prepare
+from engine.cost.scheduled_module import read_scheduled_module
+from engine.errors import InputError
 from engine.export.costs_text import costs_text
 from engine.export.perfetto import trace, trace_bytes
 from engine.export.schedule_text import schedule_text
@@ -86,6 +90,23 @@ def test_costs_name_starts_and_leave_out_what_is_free() -> None:
     assert {"start", "y", "z"} <= named.keys()
     assert not {"done", "t", "init"} & named.keys()
     assert all(float(cost) > 0 for cost in named.values())
+
+
+@pytest.mark.parametrize("kind", ["costs", "schedule"])
+def test_what_was_predicted_is_not_read_back_as_more(kind: str) -> None:
+    program, simulation = simulated()
+    text = costs_text(program) if kind == "costs" else schedule_text(program.module, simulation.runs)
+    found = parse_costs(text.encode(), "ours.pbtxt")
+    assert found.origin is Origin.MODEL
+    again = prepare(program.module, program.machine, imports=(found,))
+    assert any("are predictions of Lapstrake and not measured: ours.pbtxt" in note for note in again.notes)
+    assert {o for costs in again.costs.values() for o in costs.origin.tolist()} <= {Origin.NONE, Origin.MODEL}
+    if kind == "schedule":
+        with pytest.raises(InputError, match="predicted was expected, but this one is Lapstrake's own"):
+            read_scheduled_module(text, "ours.pbtxt")
+    # The same from elsewhere is what it was.
+    other = parse_costs(text.partition("\n")[2].encode(), "theirs.pbtxt")
+    assert other.origin is (Origin.MEASURED if kind == "costs" else Origin.COMPILER)
 
 
 def events(kind: str) -> list[dict[str, Any]]:
