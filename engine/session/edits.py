@@ -198,10 +198,16 @@ def removed(session: Session, key: str) -> Session:
     )
 
 
-def sound(session: Session) -> Session:
-    """With nothing active or selected that is not there: undo brings and takes entries, and leaves the eye alone."""
+def sound(before: Session, session: Session) -> Session:
+    """With nothing active or selected that is not there: undo brings and takes entries, and leaves the eye alone.
+
+    What was selected in the result that `before` shows is selected, by where it came from, in the one that came back.
+    """
     keys = [e.key for e in session.entries]
     selection = session.selection if session.selection.entry in ("", *keys) else Selection()
+    old, new = (state.entry(selection.entry) for state in (before, session))
+    if old is not None and new is not None and old.variant is not None and new.variant is not None:
+        selection = replace(selection, instructions=carried(old.variant, new.variant, selection.instructions))
     active = session.active if session.active in keys or not keys else keys[-1]
     return replace(session, active=active, selection=selection)
 

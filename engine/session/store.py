@@ -27,7 +27,8 @@ class Store(Generic[State]):
 
     Fields named in `transient` (selection, …) are not remembered: a change of them alone is no undo step, and undoing
     another change leaves them as they are, unless that change moved them and they are still where it put them.
-    `mended` makes a state sound after undo or redo: what the transient fields point at may be gone.
+    `mended` makes a state sound after undo or redo, given the state before and the new one: what the transient fields
+    point at may be gone, or be something else.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Store(Generic[State]):
         state: State,
         transient: frozenset[str] = frozenset(),
         depth: int = 200,
-        mended: Callable[[State], State] = lambda state: state,
+        mended: Callable[[State, State], State] = lambda _, state: state,
     ) -> None:
         self._state = state
         self._transient = transient
@@ -159,7 +160,7 @@ class Store(Generic[State]):
             left, reached = (first, second) if source is self._undo else (second, first)
             if kept[name] == reached:
                 kept[name] = left
-        self._state = self._mended(replace(step.state, **kept))  # type: ignore[type-var] # State is a dataclass
+        self._state = self._mended(before, replace(step.state, **kept))  # type: ignore[type-var] # State is a dataclass
         self._notify(_differing(before, self._state))
         return step.label
 

@@ -17,7 +17,8 @@ from engine.session import edits
 from engine.session.evaluation import Evaluator
 from engine.session.matching import loaded_in, shown_in
 from engine.session.plan import Plan, best_passes, plain_plan
-from engine.session.session import Selection, Session
+from engine.session.session import TRANSIENT, Selection, Session
+from engine.session.store import Store
 from engine.session.variant import Variant
 from tests.places import SAMPLES
 from tests.views import synthetic
@@ -170,3 +171,28 @@ def test_a_selection_survives_another_plan_by_what_it_came_from(
     assert set(session.selection.instructions) == set(plain.program.module.origins_of(ids_of(plain, FUSED)[0]))
     again = edits.arrived(edits.planned(session, "A", plain.plan), "A", plain)
     assert ids_of(plain, FUSED)[0] in shown_in(again, "A")
+
+
+def test_undo_brings_back_a_result_with_the_selection_by_what_it_came_from(
+    host: FakeHost, variants: tuple[Variant, Variant]
+) -> None:
+    plain, best = variants
+    store = Store(host.store.state, TRANSIENT, mended=edits.sound)
+    store.become("Plan", edits.arrived(edits.planned(store.state, "A", best.plan), "A", best))
+    store.become("Select", edits.selected(store.state, "A", ids_of(best, GATHERED)))
+    store.undo()
+    assert store.state.entries[0].variant is plain
+    assert store.state.selection.instructions == best.program.module.origins_of(ids_of(best, GATHERED)[0])
+    assert shown_in(store.state, "A") == set(store.state.selection.instructions)
+    again = selected_instruction(store.state)
+    assert again is not None
+    assert again[1].name == "all-gather"
+
+
+def test_what_passes_replaced_is_looked_for_as_loaded(host: FakeHost, variants: tuple[Variant, Variant]) -> None:
+    """An id that the selection's own variant does not have is no other variant's, where a pass made that."""
+    made = ids_of(variants[1], GATHERED)
+    plain = variants[0].program
+    without = replace(variants[0], program=replace(plain, graphs={}))
+    session = edits.selected(host_of(without, variants[1]).store.state, "A", made)
+    assert selected_instruction(session) is None

@@ -194,7 +194,7 @@ class TestTransient:
         assert subject.state == State(selection=3)
 
     def test_what_is_gone_is_mended(self) -> None:
-        def mended(state: State) -> State:
+        def mended(_: State, state: State) -> State:
             return State(state.budget, state.name, min(state.selection, state.budget))
 
         subject = Store(State(), frozenset({"selection"}), mended=mended)
