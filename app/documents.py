@@ -43,6 +43,8 @@ class Documents(QObject):
     """Whether there is unsaved work may be another answer now."""
     recovered = Signal()
     """What was left behind is open again."""
+    resumed = Signal()
+    """A session is shown again as it was left."""
     read = Signal()
     """`modules` are others now."""
 
@@ -111,7 +113,8 @@ class Documents(QObject):
             else:
                 self._store.reset(replace(edits.begun(sessions[0]), reading=False, problem=told(error)))
             return
-        self._replace(_Opening(saved.session, machine, saved.hashes, sessions[0], tuple(modules), paths, recovered))
+        wanted = _Opening(saved.session, machine, saved.hashes, sessions[0], tuple(modules), paths, recovered)
+        self._replace(replace(wanted, home=saved.home))
         if len(sessions) > 1:
             self.noticed.emit(f"One session can be open at a time: {Path(sessions[1]).name} was not opened")
 
@@ -245,7 +248,10 @@ class Documents(QObject):
         """Take a session whose modules are still to come."""
         session = wanted.session
         self._machine, self._hashes, self._recovered = wanted.machine, wanted.hashes, wanted.recovered
-        self._file.begin("" if wanted.recovered else wanted.path)
+        if wanted.recovered:
+            self._file.begin(wanted.home, _left_at(wanted.path))
+        else:
+            self._file.begin(wanted.path)
         self._adding.clear()
         for key in self._reads.known():
             self._forget(key)
@@ -336,6 +342,8 @@ class Documents(QObject):
         session = taken_in(session, self._reads.facts, self._machine)
         if session.reading and session.entries and self.modules:
             self._store.reset(replace(session, reading=False, problem=""))
+            if self._recovered or self.session_path:
+                self.resumed.emit()
             if self._recovered:
                 self.recovered.emit()
         elif session is not self._store.state:
@@ -387,3 +395,13 @@ class _Opening:
     paths: tuple[str, ...] = ()
     """All that was asked for."""
     recovered: bool = False
+    home: str = ""
+    """The user's own file of what is recovered."""
+
+
+def _left_at(path: str) -> int | None:
+    """When a file was written last, in nanoseconds; None where there is none."""
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return None

@@ -86,7 +86,7 @@ class Explorer(QObject):
         self.matches: Matches = Matches(self.store, self.job_list, self)
         self.runs: Runs = Runs(self.store, self.job_list, settings.folder / kept.FOLDER, self)
         self.documents.read.connect(self._hand_modules_on)
-        self.recovery: Recovery = Recovery(self.store, settings.folder, self)
+        self.recovery: Recovery = Recovery(self.store, settings.folder, self, lambda: self.documents.session_path)
         self._theme = chosen_theme(settings.theme)
         self._watchers: list[Callable[[], None]] = []
         self._predicted_watchers: list[Callable[[], None]] = []
@@ -149,6 +149,8 @@ class Explorer(QObject):
         self.documents.mended.connect(self.window.notices.dismiss)
         self.documents.replaced.connect(self.window.notices.clear)
         self.documents.recovered.connect(self.recovery.settle)
+        self.documents.kept.connect(self.recovery.write)
+        self.documents.resumed.connect(self.window.timelines.view.reveal_active)
 
     # views.ports.Host
 

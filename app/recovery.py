@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,16 +13,25 @@ from engine.session import files
 from engine.session.session import TRANSIENT, Session
 from engine.session.store import Store
 
-DELAY_MS = 2000
+DELAY_MS = 400
 """How long after the last change the session is written."""
 
 
 class Recovery(QObject):
     """Autosaves into a file of this process, which becomes the last session when the window closes as it should."""
 
-    def __init__(self, store: Store[Session], folder: Path, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        store: Store[Session],
+        folder: Path,
+        parent: QObject | None = None,
+        place_of: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`place_of`: the file of the user's that the session is saved to; empty for none."""
         super().__init__(parent)
         self._store = store
+        self._place_of = place_of
+        self._position = -1
         self._folder = folder
         self._place = folder / f"autosave-{os.getpid()}{files.SUFFIX}"
         self._last = folder / f"last{files.SUFFIX}"
@@ -35,7 +45,7 @@ class Recovery(QObject):
         """Write now. A full disk must not disturb the work."""
         if self._store.state.path and self._store.state.entries:
             with suppress(OSError):
-                files.save(self._store.state, self._place)
+                files.save(self._store.state, self._place, home=self._place_of())
 
     def left_behind(self) -> tuple[Path, ...]:
         """Autosaved sessions of processes that are gone, newest first."""
@@ -68,7 +78,11 @@ class Recovery(QObject):
                 self._place.replace(self._last)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed - TRANSIENT and session.entries:
+        if not changed - TRANSIENT or not session.entries:
+            return
+        # Each edit waits for the next one; results that arrive put nothing off.
+        if self._store.position != self._position or not self._timer.isActive():
+            self._position = self._store.position
             self._timer.start()
 
 

@@ -17,10 +17,13 @@ class SessionFile:
         self._written = Written("")
         self.path = ""
 
-    def begin(self, path: str) -> None:
-        """Another session is open, from `path`; nothing of it counts as kept yet."""
+    def begin(self, path: str, since: int | None = None) -> None:
+        """Another session is open, from `path`; nothing of it counts as kept yet.
+
+        `since`: when it was left (nanoseconds), where it comes back after a crash: what was written later is another's.
+        """
         self.path = path
-        self._written = Written(path)
+        self._written = Written(path, since)
         self._unsaved.forget()
 
     def keep(self) -> None:

@@ -40,9 +40,11 @@ class Unsaved:
 class Written:
     """When a file was written, so that another writer is noticed."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, since: int | None = None) -> None:
+        """`since`: nanoseconds after which whoever wrote it was another one; without it, from now on."""
         self._path = path
-        self._stamp = _stamp(path)
+        found = _stamp(path)
+        self._stamp = None if found is not None and since is not None and found[0] > since else found
 
     @property
     def is_other(self) -> bool:

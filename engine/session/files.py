@@ -39,6 +39,8 @@ class Saved:
     """Module key → SHA-256 of its file when the session was saved; empty where it was not known."""
     makespans: Mapping[str, int] = field(default_factory=dict)
     """Entry key → makespan in picoseconds when the session was saved."""
+    home: str = ""
+    """Of what was autosaved: the file that the user had saved the session to; empty for none."""
 
 
 def is_session(path: str | os.PathLike[str]) -> bool:
@@ -52,10 +54,16 @@ def is_session(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def save(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write a session in one step: a reader sees the old file or the new one. Raises OSError."""
+def save(session: Session, path: str | os.PathLike[str], *, home: str = "") -> None:
+    """Write a session in one step: a reader sees the old file or the new one. Raises OSError.
+
+    `home`: where the session belongs, if that is another file of the user's.
+    """
     place = Path(path)
-    text = json.dumps(_session_json(session, place.parent), indent=1, ensure_ascii=False) + "\n"
+    content = _session_json(session, place.parent)
+    if home:
+        content["home"] = str(Path(home).absolute())
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     draft = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         with open(draft, "w", encoding="utf-8") as file:
@@ -87,6 +95,8 @@ def load(path: str | os.PathLike[str]) -> Saved:
         return _saved(content, Path(path).parent)
     except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
         what = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, TypeError | AttributeError):
+            what = "a value in it is of another kind than was expected"
         raise InputError(f"{shown}: this session cannot be used: {what}") from error
 
 
@@ -150,6 +160,8 @@ def _file_json(file: GivenFile, folder: Path) -> dict[str, Any]:
 def _saved(content: dict[str, Any], folder: Path) -> Saved:
     if content[_KEY] == _OLDER:
         content = _renewed(content)
+    for name in content.keys() & {"variants", "modules", "marks"}:
+        _check_list(content, name)
     entries = tuple(_entry(item, folder) for item in content["variants"])
     keys = [entry.key for entry in entries]
     if not entries or len(set(keys)) < len(keys):
@@ -168,7 +180,8 @@ def _saved(content: dict[str, Any], folder: Path) -> Saved:
         lanes=_lanes(content.get("lanes", {})),
     )
     makespans = {item["key"]: _number(item, "makespan") for item in content["variants"] if item["makespan"] is not None}
-    return Saved(session, {item["key"]: str(item["sha256"]) for item in content["modules"]}, makespans)
+    hashes = {item["key"]: str(item["sha256"]) for item in content["modules"]}
+    return Saved(session, hashes, makespans, _text(content, "home") if "home" in content else "")
 
 
 def _renewed(content: dict[str, Any]) -> dict[str, Any]:
@@ -185,6 +198,11 @@ def _module(item: dict[str, Any], folder: Path) -> ModuleFile:
 
 def _lanes(item: dict[str, Any]) -> Lanes:
     """Absent in sessions of before lanes could be arranged."""
+    if not isinstance(item, dict):
+        raise ValueError(f"an object was expected for 'lanes', but {_shown(item)} came")
+    for name in item:
+        if not isinstance(item[name], list):
+            raise ValueError(f"a list was expected for '{name}', but {_shown(item[name])} came")
     order, pinned, hidden = (tuple(map(str, item.get(name, ()))) for name in ("order", "pinned", "hidden"))
     return Lanes(order, pinned, hidden)
 
@@ -202,6 +220,8 @@ def _entry(item: dict[str, Any], folder: Path) -> Entry:
         budget=Budget.parse(_text(item, "budget")) if item["budget"] is not None else None,
         memory_cap=_number(item, "memory_cap", 1) if item["memory_cap"] is not None else None,
     )
+    if "costs" in item:
+        _check_list(item, "costs")
     costs = tuple(_file(file, folder) for file in item.get("costs", ()))
     machine = MachineSpec(_text(item, "chip"), _optional(item, "topology"), _optional(item, "mesh"), costs)
     return Entry(
@@ -218,11 +238,29 @@ def _entry(item: dict[str, Any], folder: Path) -> Entry:
 def _recording(item: dict[str, Any] | None, folder: Path) -> Recording | None:
     if item is None:
         return None
+    if not isinstance(item, dict):
+        raise ValueError(f"an object was expected for 'recording', but {_shown(item)} came")
     return Recording(RecordingKind(item["kind"]), _file(item, folder), _text(item, "target"))
 
 
 def _file(item: dict[str, Any], folder: Path) -> GivenFile:
     return GivenFile(_found(_text(item, "path"), item["beside"], folder), _text(item, "sha256"))
+
+
+def _check_list(item: dict[str, Any], key: str) -> None:
+    """Raises ValueError where something else than a list of objects stands there."""
+    found = item[key]
+    if not isinstance(found, list):
+        raise ValueError(f"a list was expected for '{key}', but {_shown(found)} came")
+    for number, each in enumerate(found, 1):
+        if not isinstance(each, dict):
+            raise ValueError(f"an object was expected as number {number} of '{key}', but {_shown(each)} came")
+
+
+def _shown(value: object) -> str:
+    """A value of a damaged file, in a few letters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def _text(item: dict[str, Any], key: str) -> str:

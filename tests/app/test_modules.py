@@ -282,6 +282,32 @@ def test_recovery_brings_every_module_back(qtbot: QtBot, explorer: Explorer) -> 
     assert explorer.documents.unsaved
 
 
+def test_what_a_crash_left_keeps_its_file_and_shows_what_was_active(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer.open(str(FORWARD), str(TRAIN))
+    wait(qtbot, explorer, 2)
+    mine = tmp_path / "mine.lapstrake"
+    explorer.saving.save_to(str(mine))
+    explorer.store.become("Activate E", edits.activated(explorer.store.state, "E"))
+    explorer.store.become("Mark", edits.marked(explorer.store.state, 7))
+    explorer.recovery.write()
+    left = explorer.settings.folder / "autosave-999999999.lapstrake"
+    shutil.copy(next(explorer.settings.folder.glob("autosave-*")), left)
+    view = explorer.window.timelines.view
+    view.verticalScrollBar().setValue(0)
+    explorer.perform("recover")
+    session = wait(qtbot, explorer, 2)
+    assert session.active == "E"
+    top, _ = view.stack.span_of(4)
+    assert view.verticalScrollBar().value() + view.verticalScrollBar().pageStep() > top
+    assert explorer.documents.unsaved
+    assert explorer.documents.session_path == str(mine)
+    explorer.perform("save")
+    assert [mark.time for mark in files.load(mine).session.marks] == [7]
+    assert not explorer.documents.unsaved
+
+
 def test_every_pane_follows_the_active_module(qtbot: QtBot, explorer: Explorer) -> None:
     explorer.open(str(FORWARD), str(TRAIN))
     wait(qtbot, explorer, 2)

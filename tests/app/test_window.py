@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -222,6 +224,20 @@ class TestRecovery:
         last = self.recovery(tmp_path).last()
         assert last is not None
         assert files.load(last).session.entries[0].plan == Plan()
+
+    def test_the_last_edit_is_kept_at_once_and_with_its_file(self, qtbot: QtBot, tmp_path: Path) -> None:
+        store: Store[Session] = Store(edits.opened("step.hlo", [("", Plan())], MachineSpec()))
+        recovery = Recovery(store, tmp_path, place_of=lambda: str(tmp_path / "mine.lapstrake"))
+        store.become("Mark", edits.marked(store.state, 5))
+        for _ in range(8):
+            qtbot.wait(60)
+            store.settle(reading=not store.state.reading)
+            store.settle(entries=(replace(store.state.entries[0], error=f"{time.monotonic()}"),))
+        (place,) = tmp_path.glob("autosave-*")
+        saved = files.load(place)
+        assert [mark.time for mark in saved.session.marks] == [5]
+        assert saved.home == str(tmp_path / "mine.lapstrake")
+        recovery.close()
 
     def test_an_empty_window_leaves_the_last_session_alone(self, qtbot: QtBot, tmp_path: Path) -> None:
         self.recovery(tmp_path).close()

@@ -199,6 +199,11 @@ class TimelineView(QAbstractScrollArea):
         bar.setSingleStep(HEADER)
         bar.setRange(0, max(0, self.stack.height - page))
 
+    def reveal_active(self) -> None:
+        """Bring the active entry into sight, and keep it there while results come above it."""
+        self._to_reveal = self.session.active
+        self._reveal_active(self.session)
+
     def _reveal_active(self, session: Session) -> None:
         """Scroll to the active entry where next to nothing of it is seen: it may have been added at the end."""
         number = next((n for n, e in enumerate(session.entries) if e.key == session.active), None)

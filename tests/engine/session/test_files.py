@@ -198,3 +198,22 @@ def test_a_damaged_recording_is_refused(tmp_path: Path, change: dict[str, object
     place.write_text(json.dumps(content), "utf-8")
     with pytest.raises(InputError, match=said):
         files.load(place)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("marks", [3], "an object was expected as number 1 of 'marks', but 3 came"),
+        ("variants", 7, "a list was expected for 'variants', but 7 came"),
+        ("modules", ["x"], "an object was expected as number 1 of 'modules', but \"x\" came"),
+        ("lanes", [1], "an object was expected for 'lanes', but \\[1\\] came"),
+        ("lanes", {"order": 4}, "a list was expected for 'order', but 4 came"),
+    ],
+)
+def test_a_value_of_another_kind_is_named(tmp_path: Path, name: str, value: object, said: str) -> None:
+    place = tmp_path / "a.lapstrake"
+    files.save(edits.opened("step.hlo", [("", Plan())], MachineSpec()), place)
+    content = json.loads(place.read_text("utf-8"))
+    place.write_text(json.dumps({**content, name: value}), "utf-8")
+    with pytest.raises(InputError, match=said):
+        files.load(place)
