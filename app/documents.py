@@ -65,7 +65,7 @@ class Documents(QObject):
         self._file = SessionFile(store)
         self._coming: Replacement | None = None
         self.may_go: Callable[[], bool] = lambda: True
-        """Asks the user about what was changed while its replacement was read."""
+        """Asks the user about unsaved work, when what is to take its place was read."""
         self._hashes: Mapping[str, str] = {}
         self._machine = MachineSpec()
         self._stop = store.subscribe(self._session_changed)
@@ -86,8 +86,8 @@ class Documents(QObject):
 
     @property
     def replacing(self) -> bool:
-        """Whether something is being read that will take the place of what is open."""
-        return self._again.going_on or (self._coming is not None and self._coming.going_on)
+        """Whether something is being read, or asked about, that will take the place of what is open."""
+        return self._again.going_on or self._coming is not None
 
     def open(self, *paths: str, machine: MachineSpec | None = None, recovered: bool = False) -> None:
         """Open modules under the plans that are shown first, or a saved session and the modules it is about.
@@ -200,21 +200,26 @@ class Documents(QObject):
     def _replace(self, wanted: _Opening) -> None:
         """Take what is `wanted`: at once where nothing is open, else when the first of its modules is read."""
         if not self._is_open:
+            if self.unsaved and not self.may_go():
+                return
             self._begin(wanted)
             self._reads.start(*wanted.session.modules)
             self.add(*wanted.beside)
             return
-        position = self._store.position
 
         def ready() -> None:
-            if self._store.position != position and self.unsaved:
+            if self.unsaved:
                 QTimer.singleShot(0, self, ask)
             else:
                 take()
 
         def ask() -> None:
-            if self._coming is coming and self.may_go():
+            if self._coming is not coming:
+                return
+            if self.may_go():
                 take()
+            else:
+                self._give_up()
 
         def take() -> None:
             self._coming = None
@@ -241,7 +246,7 @@ class Documents(QObject):
 
     def _refuse(self, name: str, why: str, paths: Collection[str]) -> None:
         said = f"{name} was not opened, and what is open stays. {why}"
-        again = (("Try again", lambda: self.open(*paths) if self.may_go() else None),)
+        again = (("Try again", lambda: self.open(*paths)),)
         self.refused.emit("opening", said, again)
 
     def _begin(self, wanted: _Opening) -> None:

@@ -50,6 +50,8 @@ class Imports:
         self._complain = complain
         self._kept = str(folder)
         self._documents = documents
+        self._refused: set[str] = set()
+        """Files with costs that were not imported."""
         self._alone = ""
         """A profile that is shown when the module in it was read."""
         documents.read.connect(self._show_alone)
@@ -117,8 +119,13 @@ class Imports:
             self._complain(path, f"{Path(path).name} was not imported: the module it is for is not read yet.", ())
             return
 
+        before = frozenset(self._refused)
+
         def read(taken: tuple[GivenFile, tuple[str, ...]]) -> None:
             file, doubts = taken
+            for mended in before:  # what was refused together with it stays in sight
+                self._window.notices.dismiss(mended)
+            self._refused -= before
             if self._documents.module_of(self._store.state.active_entry) is module:
                 session = self._store.state
                 self._store.become(
@@ -128,6 +135,12 @@ class Imports:
                 if doubts:
                     self._complain(path, " ".join(doubts), (("Do not use them", lambda: self._drop_costs(file)),))
 
+        failed = self._failure(path, lambda: self.add_costs(path))
+
+        def refused(error: LapstrakeError) -> None:
+            self._refused.add(path)
+            failed(error)
+
         self._jobs.start(
             f"importing costs from {Path(path).name}",
             "app.given_work:take_costs",
@@ -135,7 +148,7 @@ class Imports:
             module,
             _names(session),
             done=read,
-            failed=self._failure(path, lambda: self.add_costs(path)),
+            failed=refused,
         )
 
     def _drop_costs(self, file: GivenFile) -> None:

@@ -41,8 +41,7 @@ class Opening:
         """Open modules, a session, or what is picked of a dump folder, in place of what is open."""
 
         def replace(found: Sequence[str]) -> None:
-            if self._explorer.saving.may_go():
-                self._documents.open(*found, machine=machine)
+            self._documents.open(*found, machine=machine)
 
         others = [path for path in self._files(paths) if not self._explorer.imports.take(path)]
         if others:
@@ -106,7 +105,7 @@ class Opening:
     def recover(self) -> None:
         """Go on with the last session, as one that was never saved."""
         path = self._explorer.recoverable()
-        if path and self._explorer.saving.may_go():
+        if path:
             self._documents.recover(path)
 
     def remove(self) -> None:

@@ -88,6 +88,7 @@ class Saving:
         self._left = True
 
     def _mark(self) -> None:
+        self._explorer.window.name_session(self._documents.session_path)
         self._explorer.window.setWindowModified(self._documents.unsaved)
 
     def _keep_beside(self, path: str) -> str:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, QMargins, QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenuBar, QTabBar, QVBoxLayout, QWidget
 
+from engine.hlo.dump import file_title
 from engine.session.session import Session
 from views.candidates.collectives import Collectives
 from views.inspector.inspector import Inspector
@@ -51,6 +52,7 @@ class MainWindow(QMainWindow):
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
+        self._session_path = ""
         self.setWindowTitle("Lapstrake")
         self.setAcceptDrops(True)
         self.setDockOptions(QMainWindow.DockOption.AllowTabbedDocks | QMainWindow.DockOption.AllowNestedDocks)
@@ -115,7 +117,7 @@ class MainWindow(QMainWindow):
         dock.setWidget(Within(pane) if area == Qt.DockWidgetArea.BottomDockWidgetArea else pane)
         self.addDockWidget(area, dock)
         self.docks[title] = dock
-        dock.visibilityChanged.connect(lambda visible: None if visible else QTimer.singleShot(0, self, self._give_back))
+        dock.visibilityChanged.connect(self._came_or_went)
         if isinstance(pane, Lazy):
             dock.visibilityChanged.connect(lambda visible: pane.came_into_view() if visible else None)
         return dock
@@ -195,6 +197,11 @@ class MainWindow(QMainWindow):
         if widget is not None:
             widget.setFocus()
 
+    def _came_or_went(self, visible: bool) -> None:  # a signal's slot: as a method it goes with the window
+        """What a pane was lent is given back when another one has taken its place."""
+        if not visible and self._lent is not None:
+            QTimer.singleShot(0, self, self._give_back)
+
     def _give_back(self) -> None:
         """Give the timelines the height again that a pane was lent, unless that pane is still in front."""
         front = self._front()
@@ -224,12 +231,21 @@ class MainWindow(QMainWindow):
             count = self.collectives.count
             self.docks["Collectives"].setWindowTitle(f"Collectives  {count:,}" if count else "Collectives")
         if changed & {"modules"}:
-            name = _named(session)
-            self.setWindowTitle(f"{name}[*] — Lapstrake" if name else "Lapstrake")
+            self._retitle()
             for title in ("Collectives", "Inspector"):
                 dock = self.docks.get(title)
                 if dock is not None:
                     dock.widget().setEnabled(bool(session.path))
+
+    def name_session(self, path: str) -> None:
+        """Say in the title which file the session is kept in; empty for none."""
+        if path != self._session_path:
+            self._session_path = path
+            self._retitle()
+
+    def _retitle(self) -> None:
+        name, kept = _named(self._host.store.state), PurePath(self._session_path).name
+        self.setWindowTitle(" — ".join(filter(None, (f"{name}[*]" if name else "", kept, "Lapstrake"))))
 
     def perform(self, action: str) -> None:
         """Do what the action of that id does."""
@@ -256,6 +272,6 @@ class MainWindow(QMainWindow):
 def _named(session: Session) -> str:
     """What is open, in a few words."""
     if len(session.modules) < 2:
-        return PurePath(session.path).name if session.path else ""
+        return file_title(session.path) if session.path else ""
     names = [session.label(module.key) for module in session.modules]
     return " + ".join(names) if len(names) <= _MOST_NAMED else f"{names[0]} and {len(names) - 1} more modules"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
+from engine.hlo.dump import file_title
 from engine.session.session import Session
 from views.icons import icon
 from views.ports import Host, follow
@@ -74,7 +73,7 @@ class StatusBar(QStatusBar):
         else:
             self.source.setText("")
         facts = session.facts
-        name = self._short(PurePath(session.path).name)
+        name = self._short(file_title(session.path))
         self.facts.setToolTip(session.path)
         of = f" · {len(session.modules)} modules" if len(session.modules) > 1 else ""
-        self.facts.setText(f"{name} · {facts.instructions:,} instructions{of}" if facts is not None else name)
+        self.facts.setText(f"{name} · {facts.instructions:,} instructions as loaded{of}" if facts is not None else name)

@@ -73,6 +73,13 @@ def module_title(path: str) -> str:
     return f"{dumped.name} {dumped.title}"
 
 
+def file_title(path: str) -> str:
+    """A file's name; that of a captured step with its folder, since all of them have the same names."""
+    place = PurePath(path)
+    captured = place.name in ("partitioned.hlo", "scheduled.hlo") and place.parent.name
+    return f"{place.parent.name}/{place.name}" if captured else place.name
+
+
 def describe_folder(folder: Path) -> str:
     """Why a folder cannot be opened as a file, with what is in it that can."""
     expected = f"{folder}: expected a file, found a folder"

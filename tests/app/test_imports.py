@@ -41,6 +41,10 @@ def test_costs_price_plans_and_are_undone_saved_and_removed(
         for name, opcode in zip(graph.names, graph.opcodes, strict=True)
         if opcode in ("dot", "fusion")
     )
+    broken = tmp_path / "broken.csv"
+    broken.write_text("neither\n", "utf-8")
+    explorer.imports.add_costs(str(broken))
+    qtbot.waitUntil(lambda: bool(explorer.window.notices.texts()), timeout=LONG)
     table.write_text(f"name,us\n{name},123456\nnobody,5\n", "utf-8")
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(table)], ""))
     explorer.perform("import-costs")
@@ -48,6 +52,7 @@ def test_costs_price_plans_and_are_undone_saved_and_removed(
     priced = active(explorer)
     assert priced.variant is not None
     assert priced.variant.metrics.makespan > 123_456_000_000
+    assert not any("broken.csv" in text for text in explorer.window.notices.texts()), "what failed before is mended"
     (rank, model) = ranks_of(explorer.store.state)
     assert (rank.title, rank.origin, rank.said) == ("costs.csv", "your table", "1 times used, 1 not")
     assert rank.left == ("nobody: no instruction is called that",)

@@ -91,7 +91,7 @@ def test_files_opened_together_are_compared_in_one_session(qtbot: QtBot, explore
     session = explorer.store.state
     assert session.active == "E"
     assert session.path == str(TRAIN)
-    assert explorer.window.statusBar().facts.text().endswith("instructions · 2 modules")  # type: ignore[attr-defined] # ours
+    assert explorer.window.statusBar().facts.text().endswith("instructions as loaded · 2 modules")  # type: ignore[attr-defined] # ours
     listed.itemActivated.emit(listed.item(0))
     assert explorer.store.state.active == "B"
     explorer.store.become("Activate E", edits.activated(explorer.store.state, "E"))

@@ -82,6 +82,29 @@ def test_what_cannot_be_read_leaves_what_is_open(qtbot: QtBot, explorer: Explore
     assert explorer.window.notices.texts() == ()
 
 
+def test_nobody_is_asked_about_unsaved_work_for_a_file_that_cannot_be_read(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(qtbot, explorer, FORWARD)
+    explorer.perform("duplicate")
+    asked: list[bool] = []
+
+    def question(*_: object) -> QMessageBox.StandardButton:
+        asked.append(explorer.documents.replacing)
+        return QMessageBox.StandardButton.Cancel
+
+    monkeypatch.setattr(QMessageBox, "question", question)
+    (tmp_path / "empty.hlo").write_bytes(b"")
+    (tmp_path / "torn.lapstrake").write_text("{", "utf-8")
+    for name in ("empty.hlo", "torn.lapstrake", "none.hlo"):
+        opened(qtbot, explorer, tmp_path / name)
+    assert asked == []
+    explorer.open(str(TRAIN))
+    qtbot.waitUntil(lambda: asked == [True], timeout=LONG)
+    assert explorer.store.state.path == str(FORWARD)
+    assert explorer.documents.unsaved
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever runs this may read everything")
 def test_a_file_that_may_not_be_read_leaves_what_is_open(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
     before = opened(qtbot, explorer, FORWARD)

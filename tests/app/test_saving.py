@@ -33,6 +33,7 @@ def test_the_title_says_whether_there_is_unsaved_work(qtbot: QtBot, explorer: Ex
     place = tmp_path / "a.lapstrake"
     explorer.saving.save_to(str(place))
     assert not window.isWindowModified()
+    assert window.windowTitle() == f"{FORWARD.name}[*] — a.lapstrake — Lapstrake"
     explorer.perform("undo")
     assert window.isWindowModified()
     explorer.perform("redo")

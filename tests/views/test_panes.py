@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QHeaderView, QLabel, QPushButton, QTableWidget, QTableWidgetItem, QToolTip
+from PySide6.QtWidgets import QHeaderView, QLabel, QPushButton, QTableWidget, QTableWidgetItem
 from pytestqt.qtbot import QtBot
 
 from engine.chips.budget import Budget, Kind
@@ -114,6 +114,13 @@ class TestPlanLine:
         assert active_plan(host).passes == "decompose{form=rolled},async-permute"
         assert line.choices["unroll"].isEnabled()
 
+    def test_an_empty_window_has_no_budget(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(FakeHost())
+        qtbot.addWidget(line)
+        assert not line.budget.isEnabled()
+        assert line.budget.value() == line.budget.minimum()
+        assert line.budget_text.text() == ""
+
     def test_a_memory_cap_is_read_and_nonsense_refused(self, qtbot: QtBot, host: FakeHost) -> None:
         line = PlanLine(host)
         qtbot.addWidget(line)
@@ -124,7 +131,12 @@ class TestPlanLine:
         line.cap.editingFinished.emit()
         assert active_plan(host).memory_cap == 28 << 30
         assert parse_bytes(line.cap.text()) == 28 << 30  # what is in force, not what was refused
-        assert "28GiB" in QToolTip.text()
+        line.show()
+        line.cap.editingFinished.emit()
+        assert line.cap_trouble.isVisible(), "it stays until the next one is typed"
+        assert "28GiB" in line.cap_trouble.text()
+        QTest.keyClick(line.cap, Qt.Key.Key_1)
+        assert not line.cap_trouble.isVisible()
         line.cap.setText("")
         line.cap.editingFinished.emit()
         assert active_plan(host).memory_cap is None

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QToolTip, QWidget
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QWidget
 
 from engine.chips.budget import Budget
 from engine.chips.library import chips
@@ -49,6 +50,14 @@ class PlanLine(QWidget):
         self.budget_text = QLabel()
         self.cap = self._line("Most bytes that may be live at any moment: 28GiB", self._set_cap, 7)
         self.cap.setPlaceholderText("no cap")
+        self.cap_trouble = QLabel()
+        self.cap_trouble.setObjectName("trouble")
+        self.cap_trouble.setForegroundRole(QPalette.ColorRole.BrightText)
+        self.cap_trouble.setAccessibleName("why the memory cap was not taken")
+        self.cap_trouble.hide()
+        self.cap.textEdited.connect(self.cap_trouble.hide)
+        self._troubled = ""
+        """Entry whose cap was not taken."""
         self.costs = CostsButton(host)
         self._lay_out()
         follow(self, host.store, self._session_changed)
@@ -77,6 +86,8 @@ class PlanLine(QWidget):
             ("costs", self.costs),
         ):
             flow.addWidget(_captioned(caption, widget))
+            if widget is self.cap:
+                flow.addWidget(self.cap_trouble)
 
     def _combo(self, tip: str, changed: Callable[[], None]) -> QComboBox:
         made = QComboBox()
@@ -108,6 +119,13 @@ class PlanLine(QWidget):
         shown = entry or Entry("", Plan(BEST_PASSES))
         self._show_machine(shown)
         self._show_plan(shown)
+        if entry is None:
+            with QSignalBlocker(self.budget):
+                self.budget.setValue(self.budget.minimum())
+            self.budget.setEnabled(False)
+            self.budget_text.clear()
+        if shown.key != self._troubled:
+            self.cap_trouble.hide()
 
     def _show_machine(self, entry: Entry) -> None:
         spec = entry.machine
@@ -182,12 +200,16 @@ class PlanLine(QWidget):
         except UsageError as error:
             # The cap in force stays in sight, and why it is not another one beside it.
             self._show_cap()
-            QToolTip.showText(self.cap.mapToGlobal(self.cap.rect().bottomLeft()), str(error), self.cap)
+            self._troubled = self._host.store.state.active
+            self.cap_trouble.setText(str(error))
+            self.cap_trouble.show()
             return
         session = self._host.store.state
         entry = session.active_entry
-        if entry is None or (entry.plan.memory_cap is not None and bytes_text(entry.plan.memory_cap) == text):
+        in_force = entry.plan.memory_cap if entry is not None else None
+        if entry is None or text == (bytes_text(in_force) if in_force is not None else ""):
             return
+        self.cap_trouble.hide()
         self._replan("Memory cap", lambda plan: replace(plan, memory_cap=cap))
 
     def _replan(self, label: str, change: Callable[[Plan], Plan], merge: str | None = None) -> None:

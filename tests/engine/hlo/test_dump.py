@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.hlo.dump import describe_folder, modules_in
+from engine.hlo.dump import describe_folder, file_title, modules_in
 
 NAMES = (
     "module_0004.jit__lambda",
@@ -56,3 +56,9 @@ def test_a_folder_of_other_files_lists_those_that_may_hold_one(tmp_path: Path) -
     assert "m12.hlo" not in text
     assert "(and 8 more)" in text
     assert "photo" not in text
+
+
+def test_a_captured_step_is_told_by_its_folder() -> None:
+    assert file_title("/runs/tp_step/partitioned.hlo") == "tp_step/partitioned.hlo"
+    assert file_title("/runs/tp_step.hlo") == "tp_step.hlo"
+    assert file_title("partitioned.hlo") == "partitioned.hlo"
