@@ -157,6 +157,7 @@ def test_what_was_not_saved_is_asked_about(
     answers = [QMessageBox.StandardButton.Cancel, QMessageBox.StandardButton.Save]
     monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
     explorer.open(str(TRAIN))
+    qtbot.waitUntil(lambda: len(answers) == 1 and not explorer.documents.replacing, timeout=LONG)
     assert len(explorer.store.state.entries) == 4
     place = tmp_path / "a.lapstrake"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))
