@@ -156,6 +156,15 @@ class TestPlanLine:
 
 
 class TestCollectives:
+    def test_the_gains_have_a_heading(self, qtbot: QtBot, host: FakeHost) -> None:
+        listed = Collectives(host)
+        qtbot.addWidget(listed)
+        assert listed.heading.isVisibleTo(listed) == listed.view.isVisibleTo(listed)
+        assert listed.heading.text() == "saves in a step"
+        empty = Collectives(FakeHost())
+        qtbot.addWidget(empty)
+        assert not empty.heading.isVisibleTo(empty)
+
     def test_alike_sites_are_one_row(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = Collectives(host)
         qtbot.addWidget(pane)
