@@ -83,6 +83,31 @@ def test_both_files_know_the_same_obstacles() -> None:
     assert lapstrake_job.known_by(text)["input_output_alias"] == "{ {0}: (0) }"
 
 
+_ON_A_MESH = """import jax, jax.numpy as jnp
+mesh = jax.make_mesh((2,), ("x",))
+x = jax.device_put(jnp.ones(8), jax.NamedSharding(mesh, jax.P("x")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("jax.jit(lambda x, n: x * n, static_argnums=1)(x, 3)", "it has static arguments"),
+        ("jax.jit(lambda k, x: x + jax.random.normal(k, (8,)))(jax.random.key(0), x)", "a typed PRNG key is among"),
+        ("jax.jit(lambda x, y=None: x * 2)(x, y=None)", ""),
+    ],
+)
+def test_what_a_plan_cannot_be_passed_is_said_first(tmp_path: Path, call: str, why: str) -> None:
+    flags = "--xla_force_host_platform_device_count=2"
+    code, folder, said = _capture(tmp_path, "script.py", script=f"{_ON_A_MESH}{call}\n", XLA_FLAGS=flags)
+    assert code == 0, said
+    assert ("no plan of it can run in a job" in said) == bool(why)
+    assert why in said
+    made = json.loads((tmp_path / folder.split()[-1] / "capture.json").read_bytes())
+    assert made["obstacle"].startswith(why)
+    assert bool(made["obstacle"]) == bool(why)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("newest", [False, True], ids=["this jax", "the newest jax"])
 @pytest.mark.usefixtures("_plain_environment")

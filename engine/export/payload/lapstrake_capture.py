@@ -86,11 +86,12 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
     if scheduled is not None:
         identity = known_by(_full_text(scheduled, metadata=False))
     printed = lowered.as_text(debug_info=False)
+    obstacle = next((why for pattern, why in OBSTACLES if re.search(pattern, printed)), "")
     content = {
         "schema": SCHEMA,
         "name": label,
         "fingerprint": {"kind": "lowered", "sha256": hashlib.sha256(printed.encode()).hexdigest()},
-        "obstacle": next((why for pattern, why in OBSTACLES if re.search(pattern, printed)), ""),
+        "obstacle": obstacle or _unpassable(about, args, kwargs),
         "signature": about,
         "scheduled": identity,
         "versions": known,
@@ -108,6 +109,17 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
         _write(folder / "scheduled.hlo", printed.replace("\n", counted, 1).encode())
     _write(folder / "capture.json", json.dumps(content, indent=1).encode())
     return folder
+
+
+def _unpassable(about: dict[str, Any], args: Any, kwargs: Any) -> str:
+    """Why a plan cannot take what the function is called with; empty where it can."""
+    import jax
+
+    if any(str(leaf["dtype"]).startswith("key<") for leaf in (*about["arguments"], *about["results"])):
+        return "a typed PRNG key is among the arguments or results: pass its jax.random.key_data"
+    if len(jax.tree_util.tree_leaves((args, kwargs))) > len(about["arguments"]):
+        return "it has static arguments, which a plan cannot carry: bind them before jax.jit"
+    return ""
 
 
 def _compile(lowered: Any) -> tuple[Any, str, Any]:
