@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TypeAlias
 
-from app.cli.options import conduct, count, file, machine, plan, positive, seconds, whole
+from app.cli.options import conduct, count, file, machine, plan, positive, seconds, svg, whole
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What commands are added to."""
 
-_COMMANDS = (
+COMMANDS = (
     "open", "demo", "report", "compare", "sweep", "verify", "run", "devices", "compile", "tune", "export", "explain",
     "capture", "chips", "passes", "schedulers",
 )  # fmt: skip
@@ -29,7 +29,7 @@ _SOURCES = (
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Arguments with `command` set. ``lapstrake`` and ``lapstrake FILE`` mean ``lapstrake open``."""
     words = list(argv)
-    if not words or (words[0] not in _COMMANDS and not words[0].startswith("-")) or words[0] == "-":
+    if not words or (words[0] not in COMMANDS and not words[0].startswith("-")) or words[0] == "-":
         words.insert(0, "open")
     if words[0] != "capture" or "--" not in words:
         return _parser().parse_args(words)
@@ -86,7 +86,7 @@ def _report(commands: Commands) -> None:
     plan(add)
     add.add_argument("--json", action="store_true", help="machine-readable, schema 1")
     add.add_argument("--html", metavar="OUT", help="also write it as one HTML file")
-    add.add_argument("--plot", metavar="OUT.svg", help="also draw the timelines")
+    add.add_argument("--plot", type=svg, metavar="OUT.svg", help="also draw the timelines")
     add.add_argument(
         "--require-gain", action="store_true", help="exit 1 unless a variant is faster than the module as loaded"
     )
@@ -126,7 +126,7 @@ def _sweep(commands: Commands) -> None:
         help="budget=1..16, link-bandwidth=0.25..4, unroll=1,2, ring=one,both, or partitions (several FILEs)",
     )
     add.add_argument("--json", action="store_true", help="machine-readable")
-    add.add_argument("--plot", metavar="OUT.svg", help="also draw it")
+    add.add_argument("--plot", type=svg, metavar="OUT.svg", help="also draw it")
 
 
 def _verify(commands: Commands) -> None:

@@ -40,6 +40,13 @@ def seconds(text: str) -> float:
     return number
 
 
+def svg(text: str) -> str:
+    """The name of a picture. ArgumentTypeError for one that says that it is another kind."""
+    if not text.lower().endswith(".svg"):
+        raise argparse.ArgumentTypeError(f"a picture is SVG: a name that ends in .svg was expected, but '{text}' came")
+    return text
+
+
 def file(parser: argparse.ArgumentParser) -> None:
     """The module that the command is about."""
     parser.add_argument("file", metavar="FILE")
