@@ -150,19 +150,22 @@ def _total(variant: Variant) -> str:
 def show_trials(found: Tuning) -> None:
     """The best of what was tried, and one line for each reason why a plan is not possible."""
     possible = sorted((t for t in found.trials if t.metrics is not None), key=lambda t: t.makespan or 0)
+    alike = Counter(time_text(t.makespan or 0) for t in possible)
+    distinct = list({time_text(t.makespan or 0): t for t in reversed(possible)}.values())[::-1]
     if len(possible) > 1:
-        title = f"the best {min(len(possible), _MOST_TRIALS)} of what was tried"
+        title = f"the best {min(len(distinct), _MOST_TRIALS)} times of what was tried, each with its first plan"
         table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
         table.add_column("plan", overflow="fold")
         for name in ("scheduler", "budget"):
             table.add_column(name, no_wrap=True)
-        for name in ("makespan", "of as loaded"):
+        for name in ("makespan", "of as loaded", "plans"):
             table.add_column(name, justify="right", no_wrap=True)
-        for trial in possible[:_MOST_TRIALS]:
+        for trial in distinct[:_MOST_TRIALS]:
             makespan = trial.makespan or 0
             budget = "chip's" if trial.plan.budget is None else str(trial.plan.budget)
             gain = gain_text(found.base.metrics.makespan, makespan)
-            table.add_row(trial.plan.passes or "–", trial.plan.scheduler, budget, time_text(makespan), gain)
+            passes, took = (trial.plan.passes or "–").replace(",", ", "), time_text(makespan)
+            table.add_row(passes, trial.plan.scheduler, budget, took, gain, str(alike[took]))
         console().print(table)
     for reason, count in Counter(t.why_not for t in found.trials if t.metrics is None).most_common(_MOST_REASONS):
         console().print(f"{count} not possible: {reason}")
