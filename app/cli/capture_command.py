@@ -10,6 +10,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from importlib.resources import as_file, files
+from pathlib import Path
 
 from app.cli.main import BAD_ANSWER, BAD_USAGE, DONE
 from engine.errors import UsageError
@@ -41,6 +42,8 @@ def run(arguments: Namespace) -> int:
             raise UsageError(f"{command[0]}: a Python interpreter was expected ({error.strerror})") from error
         except subprocess.TimeoutExpired:
             raise UsageError(f"{arguments.script} was not captured within {arguments.time_limit:g} s") from None
+    if done.returncode == DONE and not list(Path(arguments.output).glob("*/capture.json")):
+        raise UsageError(f"{command[0]}: a Python interpreter was expected, but it ended well and captured nothing")
     return done.returncode if done.returncode in (DONE, BAD_USAGE) else BAD_ANSWER
 
 

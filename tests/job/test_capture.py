@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -72,6 +73,14 @@ def test_a_script_or_an_interpreter_that_is_not_there(tmp_path: Path, capsys: py
     assert "a Python script was expected" in capsys.readouterr().err
     assert main(["capture", str(SCRIPT), "--python", str(tmp_path / "no"), "-o", str(tmp_path / "out")]) == 2
     assert "a Python interpreter was expected" in capsys.readouterr().err
+
+
+def test_a_program_that_is_no_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    does_nothing = shutil.which("true")
+    if does_nothing is None:
+        pytest.skip("no program that does nothing")
+    assert main(["capture", str(SCRIPT), "--python", does_nothing, "-o", str(tmp_path / "out")]) == 2
+    assert "a Python interpreter was expected, but it ended well and captured nothing" in capsys.readouterr().err
 
 
 def test_both_files_know_the_same_obstacles() -> None:
