@@ -8,7 +8,7 @@ from dataclasses import replace
 from app.cli import loading, tune_report
 from app.cli.console import progress
 from app.cli.main import BAD_ANSWER, DONE
-from engine.control import Control
+from engine.control import Cancelled, Control
 from engine.errors import UsageError
 from engine.execute.targets import Target, check_installed
 from engine.export.bundle import check_bundled, check_place
@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> int:
                 cap, searching = loading.memory_cap(arguments), limited.part(0.1, 0.7)
                 found, judgement = tune_by_compiler(production, evaluator, loaded, memory_cap=cap, control=searching)
             else:
-                found = _search(evaluator, arguments, limited)
+                found = _searched(evaluator, arguments, limited)
         if production is not None and judgement is None:
             found, judgement = judge(production, evaluator, found, control=control.part(0.4, 0.7))
         faster = found.gains if judgement is None else judgement.best.plan is not None
@@ -110,6 +110,18 @@ def _by_cycles(production: Production, arguments: Namespace) -> bool:
 
 def _dimensions(arguments: Namespace) -> frozenset[str]:
     return frozenset(DIMENSIONS) if arguments.search is None else parse_dimensions(arguments.search)
+
+
+def _searched(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tuning:
+    """What `_search` finds. Raises UsageError where the time limit passed before anything was."""
+    try:
+        return _search(evaluator, arguments, control)
+    except Cancelled:
+        if arguments.time_limit is None:
+            raise
+        raise UsageError(
+            f"--time-limit {arguments.time_limit:g} s passed before one plan was tried: a longer one was expected"
+        ) from None
 
 
 def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tuning:

@@ -123,3 +123,9 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_search(
     for name, said in (("file", "cannot write"), ("other", "exists and is no bundle")):
         assert tune(SAMPLE, out=tmp_path / name) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_limit_in_which_nothing_can_be_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = str(SAMPLES / "mlp_fig3.hlo")
+    assert main(["tune", sample, "--time-limit", "0.000001", "--no-verify", "-o", str(tmp_path / "b")]) == 2
+    assert "passed before one plan was tried" in capsys.readouterr().err
