@@ -82,6 +82,11 @@ def executions(timeline: Timeline) -> npt.NDArray[np.float64]:
         level = level[np.argsort(timeline.start[level], kind="stable")]
         inside = np.flatnonzero(timeline.depth > depth)
         frame = np.searchsorted(timeline.start[level], timeline.start[inside], side="right") - 1
+        # What begins after the frame that began last has ended is in something else beside it: a call, a branch.
+        ends = timeline.start[level] + timeline.duration[level]
+        begun = timeline.start[inside] + np.minimum(timeline.duration[inside], 1)
+        held = (frame >= 0) & (begun <= ends[frame])
+        inside, frame = inside[held], frame[held]
         direct = timeline.depth[inside] == depth + 1
         trips = timeline.repeat[level]
         shown = _iterations(frame[direct], timeline.iteration[inside][direct], trips)
@@ -96,8 +101,9 @@ def _iterations(frame: Ints, iteration: Ints, trips: Ints) -> Ints:
     # Iteration number `trips` is a loop's condition, asked once more at the end.
     within = iteration < trips[frame]
     # One number a pair: sorting pairs takes 20 times as long, which the window would stand still for.
-    most = int(iteration.max(initial=0)) + 1
-    found: Ints = np.bincount(np.unique(frame[within] * most + iteration[within]) // most, minlength=len(trips))
+    most = int(iteration.max(initial=0)) + 2
+    pairs = frame[within] * most + iteration[within] + 1  # -1 stands for no iteration
+    found: Ints = np.bincount(np.unique(pairs) // most, minlength=len(trips))
     return found
 
 

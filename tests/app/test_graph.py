@@ -31,7 +31,7 @@ def test_passes_are_stepped_through_by_keys(qtbot: QtBot, explorer: Explorer) ->
     assert graph.before.isVisible()
     assert graph.whole is not None
     gone = [graph.whole.names[i] for i in np.flatnonzero(graph.whole.sides == Side.BEFORE)]
-    assert any("all-gather" in name for name in gone)
+    assert any("all-reduce" in name for name in gone)
     QTest.keyClick(graph.after, Qt.Key.Key_B)
     qtbot.waitUntil(lambda: not graph.before.isVisible(), timeout=LONG)
     QTest.keyClick(graph.after, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,11 @@ TARGETS = ("demo", "test", "test-all", "lint", "proto", "samples", "screenshots"
 
 
 def make(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    # These tests may run under make themselves: what it was told is not for the make that they start.
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "EXTRAS", "PYTHON")}
+    return subprocess.run(
+        ["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -71,7 +71,7 @@ def test_the_memory_lane_has_the_line_where_it_is_in_sight(
     view.resize(1000, 400)
     drawn: list[str] = []
 
-    def limit(painter: object, scene: object, row: object, limit: int, top: int, text: str) -> None:
+    def limit(painter: object, scene: object, row: object, curve: object, limit: int, top: int, text: str) -> None:
         if limit <= top:
             drawn.append(text.split()[0])
 
