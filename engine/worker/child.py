@@ -23,7 +23,7 @@ from engine.errors import LapstrakeError, OutOfMemory, WorkerError
 
 REPORT_INTERVAL = 0.05
 """Seconds between two progress messages, and between two looks for a cancellation."""
-_OBJECTS = 100_000
+_OBJECTS = 1_000_000
 """How many objects more than before make Python look for cycles among them."""
 
 
