@@ -122,6 +122,8 @@ def _open(application: QApplication, shown: Explorer, *paths: Path) -> None:
     if any(troubles):
         raise SystemExit(f"{paths[0].name}: {'; '.join(filter(None, troubles))}")
     _pump(application, 0.3)
+    _wait(application, lambda: not any(job.state == "running" for job in shown.jobs()))  # rows that do not pay
+    _pump(application, 0.3)
 
 
 def _run(application: QApplication, shown: Explorer) -> None:

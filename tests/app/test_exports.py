@@ -111,7 +111,9 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_search(
         assert "what is there is as it was" in outcome.way_out
     assert explorer.exports.progress.stage is Stage.IDLE
     assert len(explorer.jobs()) == len(jobs)
-    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(("step", "window"))) == [
+    assert sorted(
+        path.name for path in tmp_path.iterdir() if not path.name.startswith(("step", "window", "autosave"))
+    ) == [
         "file",
         "mine",
     ]

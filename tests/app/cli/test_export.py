@@ -17,8 +17,8 @@ SAMPLE = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 
 @pytest.mark.parametrize("link", [False, True])
 def test_a_file_is_not_written_over_itself(tmp_path: Path, link: bool) -> None:
-    source = Path(shutil.copy(SAMPLE, tmp_path / "step.hlo"))
-    target = tmp_path / "same.hlo" if link else tmp_path / "." / "step.hlo"
+    source = Path(shutil.copy(SAMPLE, tmp_path / "step.svg"))  # --plot takes no other ending
+    target = tmp_path / "same.svg" if link else tmp_path / "." / "step.svg"
     if link:
         target.symlink_to(source)
     before = source.read_bytes()
