@@ -879,7 +879,7 @@ def _argument_difference(
 
 def _given_otherwise(path: str, names: Sequence[str]) -> tuple[str, str]:
     """The path that an argument given by keyword has by position, or the reverse, and how the first gives it."""
-    by_name, argument, rest = _PATH.match(path).groups()  # type: ignore[union-attr]
+    by_name, argument, rest = _parts(path)
     if by_name == "1":
         return f"[0][{names.index(argument)}]{rest}" if argument in names else "", "keyword"
     return f"[1]['{names[int(argument)]}']{rest}" if int(argument) < len(names) else "", "position"
@@ -998,10 +998,17 @@ def _parameters(step: Any) -> list[str]:
 _PATH = re.compile(r"\[(\d)\]\['?(\w+)'?\](.*)", re.DOTALL)
 
 
+def _parts(path: str) -> Sequence[str]:
+    """Whether an argument is given by place (0) or by name (1), which one, and the path inside it."""
+    found = _PATH.match(path)
+    assert found is not None, path  # every leaf lies in the pair of args and kwargs
+    return found.groups()
+
+
 def _spoken(path: str, names: Sequence[str]) -> str:
     """An argument's path as its step writes it: `state['w']` for `[0][0]['w']`, in which arguments by place come
     first."""
-    by_name, argument, rest = _PATH.match(path).groups()  # type: ignore[union-attr]
+    by_name, argument, rest = _parts(path)
     if by_name == "0" and int(argument) < len(names):
         argument = names[int(argument)]
     return f"{argument}{rest}{' (by name)' * (by_name == '1')}"

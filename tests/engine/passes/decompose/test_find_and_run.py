@@ -119,7 +119,7 @@ def test_many_random_programs_stay_equal(drawn: Drawn, form: str, unroll: str, r
 
 def check(drawn: Drawn, form: str, unroll: str, ring: str, chain: str) -> None:
     of = module(drawn.text, partitions=len(drawn.kept))
-    decompose = Decompose(gate=False, form=form, unroll=unroll, ring=ring, chain=chain)  # type: ignore[arg-type]
+    decompose = Decompose(gate=False, form=form, unroll=unroll, ring=ring, chain=chain)  # type: ignore[arg-type] # drawn as str
     done = decompose.apply(of, Context(machine(of)))
     by_id = {c.id: c for c in done.candidates}
     size = len(drawn.groups[0])
@@ -183,7 +183,7 @@ def batched_all_reduces(draw: st.DrawFn) -> tuple[str, int]:
 def test_all_reduces_that_are_read_whole_stay_equal(drawn: tuple[str, int], form: str, unroll: str, ring: str) -> None:
     text, devices = drawn
     of = module(text, partitions=devices)
-    decompose = Decompose(force=("r",), form=form, unroll=unroll, ring=ring)  # type: ignore[arg-type]
+    decompose = Decompose(force=("r",), form=form, unroll=unroll, ring=ring)  # type: ignore[arg-type] # drawn as str
     done = decompose.apply(of, Context(machine(of)))
     if form == "auto" and unroll == "auto" and ring != "both":
         assert done.candidates[0].chosen, done.candidates[0].reason
