@@ -224,9 +224,10 @@ class Backwards:
             state.flying[TOTAL] += 1
             if self._freed_at > self._pushed[node]:
                 self._waited[node] = self._freed_by
-            ready_at[instance.partner[node]] = now + instance.duration[node] + instance.latency[node]
+            begun = now + instance.duration[node]
+            ready_at[instance.partner[node]] = begun + instance.latency[node]
             if self.flights is not None:
-                self._share(now, opened=node)
+                self._share(begun, opened=node)
         elif self._holders and node in instance.held:
             self._holders.remove(node)
         state.now = now = now + instance.duration[node]

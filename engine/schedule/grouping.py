@@ -27,12 +27,11 @@ def schedule_grouped(problem: Problem, solve: Solve) -> Order:
 
     Raises UnsupportedError where a group cannot be kept together, since something outside lies between its members.
     """
-    groups = _groups(problem)
-    if not groups:
+    if not problem.groups:
         return solve(replace(problem, group=None))
     problem = replace(problem, simulated=None)
-    number = _numbers(problem, groups)
-    groups = sorted(groups, key=lambda members: int(number[members[0]]))
+    number = _numbers(problem)
+    groups = sorted(problem.groups, key=lambda members: int(number[members[0]]))
     parts = [_inside(problem, members) for members in groups]
     inner = [solve(part) for part in parts]
     outer = solve(_contracted(problem, number, parts, inner))
@@ -41,17 +40,6 @@ def schedule_grouped(problem: Problem, solve: Solve) -> Order:
         pieces[int(number[members[0]])] = members[order.nodes]
     nodes = np.concatenate([pieces[k] for k in outer.nodes.tolist()])
     return Order(nodes, _expanded(outer, number))
-
-
-def _groups(problem: Problem) -> list[Ints]:
-    """Members of each group of two or more. A start and its done that are not in the same group are in none."""
-    if problem.group is None:
-        return []
-    partner = problem.graph.partner
-    apart = (partner >= 0) & (problem.group != problem.group[np.maximum(partner, 0)])
-    group = np.where(apart, -1, problem.group)
-    found = [np.flatnonzero(group == g) for g in np.unique(group[group >= 0])]
-    return [members for members in found if len(members) > 1]
 
 
 def _inside(problem: Problem, members: Ints) -> Problem:
@@ -95,14 +83,14 @@ def _inside(problem: Problem, members: Ints) -> Problem:
     )
 
 
-def _numbers(problem: Problem, groups: list[Ints]) -> Ints:
+def _numbers(problem: Problem) -> Ints:
     """A number for each group and each other node, topological and otherwise in the order of the graph.
 
     Raises UnsupportedError where there is none.
     """
     n = len(problem.graph)
     unit = np.arange(n)
-    for members in groups:
+    for members in problem.groups:
         unit[members] = members[0]
     owners, items = unit[row_numbers(problem.predecessors)], unit[problem.predecessors.items]
     edge = owners != items
@@ -119,13 +107,12 @@ def _numbers(problem: Problem, groups: list[Ints]) -> Ints:
             left[s] -= 1
             if not left[s]:
                 heappush(ready, s)
-    stuck = [members for members in groups if number[members[0]] < 0]
-    if stuck:
-        names = ", ".join(problem.graph.names[m] for m in stuck[0][:4].tolist())
+    stuck = next((members for members in problem.groups if number[members[0]] < 0), None)
+    if stuck is not None:
+        names = ", ".join(problem.graph.names[m] for m in stuck[:4].tolist())
         raise UnsupportedError(
-            f"scheduling group {int(problem.group[stuck[0][0]]) if problem.group is not None else ''} of "
-            f"{problem.graph.name} ({names}, …) cannot be kept together: instructions outside it lie on a path between "
-            f"its members; remove _scheduling_group_id from one of them"
+            f"a scheduling group of {problem.graph.name} ({names}, …) cannot be kept together: instructions outside it "
+            f"lie on a path between its members; remove _scheduling_group_id from one of them"
         )
     return number
 

@@ -102,10 +102,8 @@ def broken_rule(problem: Problem, order: Ints) -> str | None:
 
 
 def _broken_group(problem: Problem, place: Ints) -> str | None:
-    if problem.group is None:
-        return None
-    for group in np.unique(problem.group[problem.group >= 0]):
-        inside = place[problem.group == group]
+    for members in problem.groups:
+        inside = place[members]
         if int(inside.max() - inside.min()) + 1 != len(inside):
-            return f"scheduling group {group} is interrupted"
+            return f"the scheduling group of {problem.graph.names[int(members[0])]} is interrupted"
     return None

@@ -61,7 +61,7 @@ class Problem:
     held_total: Ints | None = None
     """Most that a node's callees hold in flight of all kinds together, shape [n]; None: the sum of `held`."""
     group: Ints | None = None
-    """Scheduling group of each node, -1 for none; a group's nodes follow each other without a gap."""
+    """Scheduling group of each node, -1 for none; the members of each of `groups` follow each other without a gap."""
     hints: Hints | None = None
     loads: Loads | None = None
     """Where transfers go; None where they are taken not to share anything."""
@@ -79,6 +79,21 @@ class Problem:
     def successors(self) -> Csr:
         """The inverse of `predecessors`."""
         return self._edges[1]
+
+    @cached_property
+    def groups(self) -> tuple[Ints, ...]:
+        """Members of each scheduling group of two or more, ascending, groups by number.
+
+        A start and its done that are not in the same group are in none: keeping either with its group would say nothing
+        of the transfer.
+        """
+        if self.group is None:
+            return ()
+        partner = self.graph.partner
+        apart = (partner >= 0) & (self.group != self.group[np.maximum(partner, 0)])
+        group = np.where(apart, -1, self.group)
+        found = (np.flatnonzero(group == number) for number in np.unique(group[group >= 0]))
+        return tuple(members for members in found if len(members) > 1)
 
     @cached_property
     def _edges(self) -> tuple[Csr, Csr]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -16,7 +18,7 @@ from engine.schedule.bounds import lower_bound
 from engine.schedule.errors import Infeasible
 from engine.schedule.instance import Instance
 from engine.schedule.measure import broken_rule, in_flight, makespan, peak_memory
-from engine.schedule.problem import Order, Problem
+from engine.schedule.problem import Hint, Hints, Loads, Order, Problem
 from engine.schedule.registry import parse_scheduler
 from engine.schedule.solving import solve
 from tests.engine.schedule.synthetic import Sketch
@@ -75,6 +77,34 @@ def sketch_of(seed: int, count: int) -> Sketch:
     return sketch
 
 
+def problem_of(seed: int, count: int, budget: Budget, cap: int | None = None, *, grouped: bool = False) -> Problem:
+    """`sketch_of` with everything a problem may have besides: callees' memory, hints, shared links, and a group."""
+    rng = random.Random(seed)
+    sketch = sketch_of(seed, count)
+    n = len(sketch.operands)
+    if grouped:
+        first = rng.randrange(n)
+        for node in range(first, min(first + 5, n - 1)):
+            sketch.group[node] = -1 if sketch.opcodes[node] == "parameter" else 7
+    problem = sketch.problem(budget, memory_cap=cap)
+    calls = np.array([opcode == "while" for opcode in sketch.opcodes])
+    sends = np.array(sketch.transfer) > 0
+    links = [rng.sample(range(3), rng.randint(0, 2)) if sends[node] else [] for node in range(n)]
+    return replace(
+        problem,
+        callee_peak=np.where(calls, rng.choices((0, 2, 4), k=n), 0),
+        hints=Hints(np.array(rng.choices((0, 0, 0, *Hint), k=n), np.uint8), np.array(rng.choices((0, 0, 1, -1), k=n))),
+        loads=loads_of(links),
+    )
+
+
+def loads_of(links: Sequence[Sequence[int]]) -> Loads:
+    """One byte on each of a node's links."""
+    start = np.cumsum([0, *(len(own) for own in links)])
+    link = np.array([link for own in links for link in own], np.int64)
+    return Loads(start, link, np.ones_like(link))
+
+
 def attempt(problem: Problem, text: str) -> Order | Infeasible:
     """The order that a scheduler finds, or its refusal."""
     try:
@@ -96,19 +126,10 @@ budgets = st.one_of(
 @given(st.integers(0, 10**6), st.integers(2, 40), budgets, st.sampled_from((None, 4, 8, 16)))
 @pytest.mark.parametrize("text", SCHEDULERS)
 def test_a_schedule_is_valid_or_refused(text: str, seed: int, count: int, budget: Budget, cap: int | None) -> None:
-    problem = sketch_of(seed, count).problem(budget, memory_cap=cap)
+    problem = problem_of(seed, count, budget, cap)
     order = attempt(problem, text)
     if isinstance(order, Infeasible):
-        if order.smallest_budget is not None:
-            relaxed = sketch_of(seed, count).problem(Budget.parse(order.smallest_budget))
-        else:
-            assert order.least_peak is not None
-            assert cap is not None
-            assert order.least_peak > cap
-            relaxed = sketch_of(seed, count).problem(budget, memory_cap=order.least_peak)
-        found = attempt(relaxed, text)
-        assert isinstance(found, Order)
-        assert broken_rule(relaxed, found.nodes) is None
+        check_refusal(problem, order, text)
         return
     assert broken_rule(problem, order.nodes) is None
     assert makespan(Instance.of(problem), order.nodes.tolist()) >= lower_bound(problem)
@@ -121,6 +142,20 @@ def test_a_schedule_is_valid_or_refused(text: str, seed: int, count: int, budget
         assert int(decisions.rule.max(initial=0)) < len(decisions.rules)
         assert int(decisions.beat.max(initial=-1)) < len(problem.graph)
         assert int(decisions.waited_for.max(initial=-1)) < len(problem.graph)
+
+
+def check_refusal(problem: Problem, refusal: Infeasible, text: str) -> None:
+    """What a refusal says would fit does."""
+    if refusal.smallest_budget is not None:
+        relaxed = replace(problem, budget=Budget.parse(refusal.smallest_budget), memory_cap=None)
+    else:
+        assert refusal.least_peak is not None
+        assert problem.memory_cap is not None
+        assert refusal.least_peak > problem.memory_cap
+        relaxed = replace(problem, memory_cap=refusal.least_peak)
+    found = attempt(relaxed, text)
+    assert isinstance(found, Order)
+    assert broken_rule(relaxed, found.nodes) is None
 
 
 def test_transfers_that_wait_for_each_others_end_do_not_stop_the_walk() -> None:
@@ -169,29 +204,48 @@ def test_refusals_are_right_by_brute_force(seed: int, count: int, total: int, ca
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(6, 30), budgets)
+@given(st.integers(0, 10**6), st.integers(6, 30), budgets, st.sampled_from((None, 8, 16)))
 @pytest.mark.parametrize("text", ["memory", "bottom-up", "top-down", "improve{seconds=0.01}"])
-def test_groups_stay_together(text: str, seed: int, count: int, budget: Budget) -> None:
-    sketch = sketch_of(seed, count)
-    rng = random.Random(seed)
-    first = rng.randrange(len(sketch.operands))
-    for node in range(first, min(first + 5, len(sketch.operands) - 1)):
-        sketch.group[node] = 7
-    for node, partner in enumerate(sketch.partner):
-        if partner >= 0 and sketch.group[node] != sketch.group[partner]:
-            sketch.group[node] = sketch.group[partner] = -1
-    for node, opcode in enumerate(sketch.opcodes):
-        if opcode == "parameter":
-            sketch.group[node] = -1
-    problem = sketch.problem(budget)
+def test_groups_stay_together(text: str, seed: int, count: int, budget: Budget, cap: int | None) -> None:
+    problem = problem_of(seed, count, budget, cap, grouped=True)
     try:
         order = attempt(problem, text)
     except UnsupportedError as refusal:
         refused = str(refusal)
     else:
-        assert isinstance(order, Infeasible) or broken_rule(problem, order.nodes) is None
+        if isinstance(order, Infeasible):
+            check_refusal(problem, order, text)
+        else:
+            assert broken_rule(problem, order.nodes) is None
         return
     assert "cannot be kept together" in refused
+
+
+def test_a_start_whose_done_is_outside_its_group_is_not_kept_with_it() -> None:
+    sketch = Sketch()
+    start = sketch.add(opcode="collective-permute-start", kind=Kind.PERMUTE, transfer=10, group=1)
+    members = [sketch.add(compute=5, group=1) for _ in range(2)]
+    sketch.group[done := sketch.finish(start)] = -1
+    sketch.add([*members, done], opcode="tuple")
+    order = solve(sketch.problem(), parse_scheduler("bottom-up")).nodes.tolist()
+    assert order[0] == start
+    assert abs(order.index(members[0]) - order.index(members[1])) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 40), budgets)
+@pytest.mark.parametrize(
+    "text", ["bottom-up", "bottom-up{aggressive=on,depth_over_stall=on}", "bottom-up{forward=off}"]
+)
+def test_links_that_no_two_transfers_share_change_nothing(text: str, seed: int, count: int, budget: Budget) -> None:
+    alone = replace(problem_of(seed, count, budget), loads=None)
+    apart = replace(alone, loads=loads_of([[node] if time else [] for node, time in enumerate(alone.transfer)]))
+    orders = attempt(alone, text), attempt(apart, text)
+    if isinstance(orders[0], Order) and isinstance(orders[1], Order):
+        assert np.array_equal(orders[0].nodes, orders[1].nodes)
+    else:
+        assert isinstance(orders[0], Infeasible)
+        assert isinstance(orders[1], Infeasible)
 
 
 @settings(max_examples=25, deadline=None)
