@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from engine.ir.module import Module
 
 Way = tuple[tuple[int, int], ...]
 """Source and target of each device's transfer: permutes with the same pairs take the same links."""
-
-K = TypeVar("K", bound=Hashable)
 
 
 def ways(module: Module, graph: Graph) -> Mapping[int, Way]:
@@ -44,7 +41,7 @@ def most_each_way(graph: Graph, order: Ints, way: Mapping[int, Hashable]) -> int
     return most
 
 
-def one_each_way(graph: Graph, order: Ints, way: Mapping[int, K]) -> Ints:
+def one_each_way(graph: Graph, order: Ints, way: Mapping[int, Hashable]) -> Ints:
     """The order with every start held back until the permute before it that goes the same way is done.
 
     Starts of one way keep their order. Where something needs a permute that is held, those before it are waited for.
@@ -54,9 +51,9 @@ def one_each_way(graph: Graph, order: Ints, way: Mapping[int, K]) -> Ints:
 
 
 class _Holding:
-    def __init__(self, graph: Graph, way: Mapping[int, K]) -> None:
+    def __init__(self, graph: Graph, way: Mapping[int, Hashable]) -> None:
         self._graph = graph
-        self._way: Mapping[int, Hashable] = way
+        self._way = way
         self._flying: dict[Hashable, int] = {}
         self._held: dict[Hashable, deque[int]] = {}
         self._emitted: dict[int, None] = {}

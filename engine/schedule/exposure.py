@@ -14,9 +14,8 @@ from engine.ir.module import Module
 from engine.quantities import bytes_text, time_text
 from engine.schedule.bounds import ends, tails
 from engine.schedule.instance import START, TOTAL, UNLIMITED, Instance
-from engine.schedule.measure import in_flight
+from engine.schedule.measure import in_flight, live_memory
 from engine.schedule.problem import Problem, positions
-from engine.simulate.memory import live_bytes
 from engine.simulate.run import ComputationRun
 
 
@@ -172,7 +171,7 @@ class Exposure:
         cap = self.problem.memory_cap
         if cap is None:
             return
-        live = live_bytes(self.problem.buffers, place)
+        live = live_memory(self.problem, self.order)
         size = sum(instance.memory.size[b] for b in instance.memory.defines[self.start])
         full = [k for k in around if live[k] + size > cap]
         if full:

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.ir.graph import Ints
 from engine.schedule.backwards import FORWARD_PASS
-from engine.schedule.forward_state import ForwardState
+from engine.schedule.forward_pass import ForwardPass
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 from engine.schedule.measure import peak_memory
 from engine.schedule.problem import Decisions, Loads, Order, positions
@@ -50,15 +50,14 @@ def forward_order(instance: Instance, given: list[int], *, patient: bool = False
     `patient`: rather than begin something that would keep a start much longer from the place in flight that it waits
     for, nothing runs until the next arrival. None where the budget lets nothing more be placed.
     """
-    return _ForwardPass(instance, given, patient=patient).run()
+    return _ByPlace(instance, given, patient=patient).run()
 
 
-class _ForwardPass:
+class _ByPlace(ForwardPass):
     """Nodes that wait for nothing lie in heaps, by their place in `given`."""
 
     def __init__(self, instance: Instance, given: list[int], *, patient: bool) -> None:
-        self._instance = instance
-        self._state = ForwardState(instance)
+        super().__init__(instance)
         self._given = given
         self._patient = patient
         self._place = [0] * len(given)
@@ -73,53 +72,39 @@ class _ForwardPass:
         self._holders: list[int] = []
         """Callers that hold operations in flight inside; these are nodes."""
 
-    def run(self) -> list[int] | None:
-        state = self._state
-        for node in state.free():
-            self._push(node)
-        while len(state.order) < len(self._given):
-            node = self._next()
-            if node < 0:
-                return None
-            for freed in state.place(node):
-                self._push(freed)
-        return state.order
-
-    def _push(self, node: int) -> None:
-        instance, place = self._instance, self._place[node]
+    def push(self, node: int) -> None:
+        instance, place = self.instance, self._place[node]
         if instance.role[node] == START:
             heappush(self._starts[instance.kind[node]], place)
         elif instance.role[node] == DONE:
-            heappush(self._under_way, (self._state.arrival[node], place))
+            heappush(self._under_way, (self.arrival[node], place))
         elif node in instance.held:
             self._holders.append(node)
         else:
             heappush(self._plain, place)
 
-    def _next(self) -> int:
-        """What runs next; -1 where nothing may. The clock jumps where that has to be waited for."""
-        state, given, plain, under_way = self._state, self._given, self._plain, self._under_way
-        while under_way and under_way[0][0] <= state.now:
+    def next(self) -> int:
+        given, plain, under_way = self._given, self._plain, self._under_way
+        while under_way and under_way[0][0] <= self.now:
             heappush(plain, heappop(under_way)[1])
         start, blocked = self._start()
         if start >= 0:
             return start
-        held = min(filter(state.fits, self._holders), key=self._place.__getitem__, default=-1)
+        held = min(filter(self.fits, self._holders), key=self._place.__getitem__, default=-1)
         if held >= 0 and (not plain or self._place[held] < plain[0]):
             self._holders.remove(held)
             return held
-        if plain and not (blocked and state.rather_waits(self._instance.duration[given[plain[0]]], under_way)):
+        if plain and not (blocked and self.rather_waits(self.instance.duration[given[plain[0]]], under_way)):
             return given[heappop(plain)]
         if not under_way:
             return -1
-        state.now, place = heappop(under_way)
+        self.now, place = heappop(under_way)
         return given[place]
 
     def _start(self) -> tuple[int, bool]:
         """The first start that the budget admits, else -1; whether one waits for its place in flight, if patient."""
-        instance, state = self._instance, self._state
-        limit, flying = instance.limit, state.flying
-        if flying[TOTAL] >= limit[TOTAL] or len(state.order) < len(instance.parameters):
+        instance, limit, flying = self.instance, self.instance.limit, self.flying
+        if flying[TOTAL] >= limit[TOTAL] or len(self.order) < len(instance.parameters):
             return -1, self._patient and any(self._starts)
         heads = [heap[0] for k, heap in enumerate(self._starts) if heap and flying[k] < limit[k]]
         if not heads:

@@ -13,9 +13,8 @@ import numpy as np
 
 from engine.ir.graph import Ints
 from engine.schedule.instance import TOTAL, UNLIMITED, Instance
-from engine.schedule.measure import in_flight
+from engine.schedule.measure import in_flight, live_memory
 from engine.schedule.problem import positions
-from engine.simulate.memory import live_bytes
 
 GONE = -(1 << 60)
 """At positions of the safe order whose node is placed: so little that it is never the most."""
@@ -26,15 +25,14 @@ class Guard(ABC):
 
     def __init__(self, instance: Instance, safe: list[int], *, opening: int, closing: int) -> None:
         """`opening` and `closing` are the roles that begin and end a transfer as seen from the end placed from."""
-        problem, memory = instance.problem, instance.memory
+        problem = instance.problem
         order = np.array(safe, np.int64)
-        places = positions(order)
         self._instance = instance
         self._safe = safe
-        self._place: list[int] = places.tolist()
+        self._place: list[int] = positions(order).tolist()
         self._placed = bytearray(len(safe))
         self._opening, self._closing = opening, closing
-        self._live: Ints = live_bytes(problem.buffers, places) + np.array(memory.callee, np.int64)[order]
+        self._live = live_memory(problem, order)
         """Bytes at each position of the safe order while it runs without what is placed."""
         self._readers_of = problem.buffers.readers
         by_kind, total = in_flight(problem, order)

@@ -72,12 +72,15 @@ def fits_budget(instance: Instance, order: Ints) -> bool:
     return all(count <= limit for count, limit in zip(most, instance.limit, strict=True))
 
 
-def peak_memory(problem: Problem, order: Ints) -> int:
-    """Bytes live at the worst moment, what the caller owns and what callees need included."""
+def live_memory(problem: Problem, order: Ints) -> Ints:
+    """Bytes live while each node runs, what the caller owns and what callees need included; by position, shape [n]."""
     live = live_bytes(problem.buffers, positions(order))
-    if problem.callee_peak is not None:
-        live = live + problem.callee_peak[order]
-    return int(live.max(initial=0))
+    return live if problem.callee_peak is None else live + problem.callee_peak[order]
+
+
+def peak_memory(problem: Problem, order: Ints) -> int:
+    """Bytes live at the worst moment, as `live_memory` counts them."""
+    return int(live_memory(problem, order).max(initial=0))
 
 
 def broken_rule(problem: Problem, order: Ints) -> str | None:

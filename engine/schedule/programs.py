@@ -13,6 +13,7 @@ from engine.chips.budget import Budget, Kind
 from engine.control import QUIET, Control
 from engine.cost.program import Program
 from engine.ir.graph import Ints
+from engine.ir.opcodes import is_start
 from engine.schedule.as_loaded import AsLoaded
 from engine.schedule.errors import Infeasible
 from engine.schedule.hints import groups_of, hints_of
@@ -239,7 +240,7 @@ def _digest(problem: Problem) -> bytes:
     """Equal for problems that differ in names and ids only."""
     found = hashlib.blake2b(digest_size=16)
     graph, buffers = problem.graph, problem.buffers
-    marks = [(opcode == "parameter") + 2 * opcode.endswith("-start") for opcode in graph.opcodes]
+    marks = [(opcode == "parameter") + 2 * is_start(opcode) for opcode in graph.opcodes]
     arrays = [
         *problem.predecessors, graph.partner, graph.order, np.array([graph.root, *marks]),
         problem.compute, problem.transfer, problem.kind, problem.held, problem.held_total, problem.callee_peak,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from engine.schedule.bounds import tails
-from engine.schedule.forward_state import ForwardState
+from engine.schedule.forward_pass import ForwardPass
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 
 Key = tuple[int, float, int]
@@ -78,14 +78,13 @@ class Sequencing:
         return _Decoding(self._instance, turn, keys, strict=strict, patient=patient).run()
 
 
-class _Decoding:
+class _Decoding(ForwardPass):
     """One sequence on its way to an order."""
 
     def __init__(
         self, instance: Instance, turn: dict[int, int], keys: list[Key], *, strict: bool, patient: bool
     ) -> None:
-        self._instance = instance
-        self._state = ForwardState(instance)
+        super().__init__(instance)
         self._turn = turn
         self._keys = keys
         self._strict, self._patient = strict, patient
@@ -97,52 +96,44 @@ class _Decoding:
         """(arrival, node) of the other dones."""
         self._started = 0
 
-    def run(self) -> list[int] | None:
-        state, n = self._state, len(self._instance)
-        for node in state.free():
-            self._push(node)
-        while len(state.order) < n:
-            node = self._next()
-            if node < 0:
-                return None
-            for freed in state.place(node):
-                self._push(freed)
-        return state.order
-
-    def _push(self, node: int) -> None:
-        role = self._instance.role[node]
+    def push(self, node: int) -> None:
+        role = self.instance.role[node]
         if role == START:
             heappush(self._starts, (self._turn[node], node))
         elif role == DONE:
-            heappush(self._under_way, (self._state.arrival[node], node))
+            heappush(self._under_way, (self.arrival[node], node))
         else:
             heappush(self._plain, self._keys[node])
 
-    def _next(self) -> int:
-        """What runs next; -1 where the budget stops it. The clock jumps where that has to be waited for."""
-        instance, state, plain, under_way = self._instance, self._state, self._plain, self._under_way
-        while under_way and under_way[0][0] <= state.now:
+    def next(self) -> int:
+        instance, plain, under_way = self.instance, self._plain, self._under_way
+        while under_way and under_way[0][0] <= self.now:
             heappush(plain, (-1, 0, heappop(under_way)[1]))
         blocked = False
         if self._may_start():
             first = self._starts[0][1]
             kind, limit = instance.kind[first], instance.limit
-            if state.flying[TOTAL] < limit[TOTAL] and state.flying[kind] < limit[kind]:
+            if self.flying[TOTAL] < limit[TOTAL] and self.flying[kind] < limit[kind]:
                 heappop(self._starts)
                 self._started += 1
                 return first
             blocked = self._patient
-        if plain and not (blocked and state.rather_waits(instance.duration[plain[0][2]], under_way)):
-            node = heappop(plain)[2]
-            return node if node not in instance.held or state.fits(node) else -1
+        if plain and self._runs_now(plain[0][2], blocked):
+            return heappop(plain)[2]
         if not under_way:
             return -1
-        state.now, node = heappop(under_way)
+        self.now, node = heappop(under_way)
         return node
+
+    def _runs_now(self, node: int, blocked: bool) -> bool:
+        """Whether `node` is run rather than the next arrival waited for; `blocked`: a start waits for that."""
+        if node in self.instance.held and not self.fits(node):
+            return False
+        return not (blocked and self.rather_waits(self.instance.duration[node], self._under_way))
 
     def _may_start(self) -> bool:
         """Whether the nearest start there is comes next in the sequence, or may overtake."""
-        if not self._starts or len(self._state.order) < len(self._instance.parameters):
+        if not self._starts or len(self.order) < len(self.instance.parameters):
             return False
         return not self._strict or self._starts[0][0] == self._started
 

@@ -6,9 +6,8 @@ import numpy as np
 
 from engine.ir.graph import Ints
 from engine.schedule.instance import DONE, START, TOTAL, UNLIMITED, Instance
-from engine.schedule.measure import in_flight
+from engine.schedule.measure import in_flight, live_memory
 from engine.schedule.problem import positions
-from engine.simulate.memory import live_bytes
 
 Blocked = dict[int, int]
 """Node that was moved less far than dependencies allow → position of what the limits kept it from passing."""
@@ -37,9 +36,7 @@ class _Stretch:
         self._flights = np.column_stack([by_kind, total])
         cap = instance.problem.memory_cap
         self._cap = UNLIMITED if cap is None else cap
-        self._live: Ints = live_bytes(instance.problem.buffers, place)
-        if instance.problem.callee_peak is not None:
-            self._live = self._live + instance.problem.callee_peak[nodes]
+        self._live = live_memory(instance.problem, nodes)
 
     def earlier(self) -> tuple[list[int], Blocked]:
         instance, place = self._instance, self._place

@@ -263,6 +263,28 @@ def test_a_memory_cap_that_leaves_no_room_is_named() -> None:
     assert "96.0 MiB are live at" in found[Cause.MEMORY_CAP]
 
 
+def test_what_a_callee_needs_counts_for_the_memory_cap() -> None:
+    program = module(
+        """  x = bf16[4096,4096] parameter(0)
+  c = bf16[4096,4096] call(x), to_apply=inner
+  s = (bf16[4096,4096], bf16[4096,4096]) collective-permute-start(x), PERMUTE
+  d = bf16[4096,4096] collective-permute-done(s)
+  ROOT t = (bf16[4096,4096], bf16[4096,4096]) tuple(c, d)""",
+        before="""
+inner {
+  p = bf16[4096,4096] parameter(0)
+  a = bf16[4096,4096] dot(p, p), DIMENSIONS
+  b = bf16[4096,4096] dot(p, p), DIMENSIONS
+  ROOT e = bf16[4096,4096] dot(a, b), DIMENSIONS
+}
+""",
+    )
+    loaded = scheduled(program, "as-loaded")
+    run = list(simulate_computations(program, loaded).values())[-1]
+    capped = replace(loaded, memory_caps={run.computation: run.peak})
+    assert "are live at c." in causes(program, capped, "d")[Cause.MEMORY_CAP]
+
+
 def test_a_fusion_that_waits_with_its_einsum_is_named() -> None:
     program = module(
         """  x = bf16[4096,4096] parameter(0)

@@ -21,6 +21,7 @@ from engine.schedule.measure import makespan, peak_memory
 from engine.schedule.memory import METHODS, Memory
 from engine.schedule.problem import Order, Problem
 from engine.schedule.registry import SCHEDULERS, parse_scheduler, show_scheduler
+from engine.schedule.sequencing import Sequencing
 from engine.schedule.solving import solve
 from engine.schedule.top_down import TopDown
 from tests.engine.schedule.synthetic import Sketch, random_body
@@ -190,6 +191,16 @@ def test_improve_is_never_worse_than_the_others_and_repeats_with_its_seed() -> N
             for s in (Improve(seconds=0.1), BottomUp(), TopDown())
         ]
         assert times[0] <= min(times[1:])
+
+
+def test_a_sequence_waits_for_room_for_what_a_caller_holds() -> None:
+    sketch = Sketch()
+    start, done = sketch.send([], 10)
+    caller = sketch.add(opcode="while", compute=5, held=1)
+    sketch.add([done, caller], opcode="tuple")
+    instance = Instance.of(sketch.problem(Budget(1)))
+    decoded = Sequencing(instance, seed=0).decode([start], strict=True)
+    assert decoded == [start, done, caller, 3]
 
 
 def test_improve_asks_the_simulator_which_order_is_the_fastest() -> None:

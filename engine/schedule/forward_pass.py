@@ -1,12 +1,17 @@
-"""What has been placed from the beginning, and the time that it takes: shared by the schedulers that go forwards."""
+"""List scheduling from the beginning: what has been placed, and the time that it takes.
+
+What is placed next is for subclasses to say, and where what could be placed lies until then.
+"""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
 
 from engine.schedule.instance import DONE, START, TOTAL, Instance
 
 
-class ForwardState:
-    """Times are picoseconds from the beginning; each transfer runs as if alone."""
+class ForwardPass(ABC):
+    """One order being put together. Times are picoseconds from the beginning; each transfer runs as if alone."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -20,12 +25,28 @@ class ForwardState:
         """When the transfer that a done waits for has arrived, once its start is placed."""
         self._left = [len(p) for p in instance.predecessors]
 
-    def free(self) -> list[int]:
-        """Nodes that wait for nothing; to be asked before any is placed."""
-        return [node for node, left in enumerate(self._left) if not left]
+    @abstractmethod
+    def push(self, node: int) -> None:
+        """Keep `node`, which waits for nothing more, until it is its turn."""
 
-    def place(self, node: int) -> list[int]:
-        """Run `node` now; the nodes that then wait for nothing more."""
+    @abstractmethod
+    def next(self) -> int:
+        """What runs next; -1 where nothing may. The clock jumps where that has to be waited for."""
+
+    def run(self) -> list[int] | None:
+        """The whole order; None where the budget lets nothing more be placed."""
+        for node, left in enumerate(self._left):
+            if not left:
+                self.push(node)
+        while len(self.order) < len(self._left):
+            node = self.next()
+            if node < 0:
+                return None
+            self.place(node)
+        return self.order
+
+    def place(self, node: int) -> None:
+        """Run `node` now, and keep what then waits for nothing more."""
         instance, flying = self.instance, self.flying
         role, kind, duration = instance.role[node], instance.kind[node], instance.duration[node]
         self.order.append(node)
@@ -38,12 +59,11 @@ class ForwardState:
             flying[kind] -= 1
             flying[TOTAL] -= 1
         self.now += duration
-        left, freed = self._left, []
+        left = self._left
         for successor in instance.successors[node]:
             left[successor] -= 1
             if not left[successor]:
-                freed.append(successor)
-        return freed
+                self.push(successor)
 
     def fits(self, node: int) -> bool:
         """Whether what a caller holds in flight inside is within the budget, next to what is in flight."""
