@@ -97,6 +97,7 @@ class Explorer(QObject):
         self.window: MainWindow = MainWindow(self)
         self.compare: ComparePane = ComparePane(self)
         self.graph: GraphPane = GraphPane(self)
+        self.text: HloPane = HloPane(self)
         self.runs_pane: RunsPane = RunsPane(self, self.runs)
         self.exports: Exports = Exports(self.store, self.job_list, self.documents, self)
         self.exports.said.connect(self.say)
@@ -109,7 +110,7 @@ class Explorer(QObject):
                 ("Budget", BudgetPane(self)),
                 ("Fusion", FusionPane(self)),
                 ("Runs", self.runs_pane),
-                ("HLO", HloPane(self)),
+                ("HLO", self.text),
                 ("Table", TablePane(self)),
                 ("Export", self.export),
             ]

@@ -20,6 +20,7 @@ class Scope(StrEnum):
     TIMELINE = "in the timelines"
     """Single letters act only while a timeline has the focus, so that they can be typed elsewhere."""
     GRAPH = "in the graph"
+    TEXT = "in the HLO text"
 
 
 def always(session: Session) -> bool:

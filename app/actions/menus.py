@@ -23,7 +23,12 @@ def install(explorer: Explorer) -> Mapping[str, QAction]:
     """Make every action, put it into its menu and onto the widget where its keys work."""
     window = explorer.window
     menus = {title: window.menus.addMenu(title) for title in MENUS}
-    owners = {Scope.WINDOW: window, Scope.TIMELINE: window.timelines.view, Scope.GRAPH: explorer.graph}
+    owners = {
+        Scope.WINDOW: window,
+        Scope.TIMELINE: window.timelines.view,
+        Scope.GRAPH: explorer.graph,
+        Scope.TEXT: explorer.text,
+    }
     made: dict[str, QAction] = {}
     for action in ACTIONS:
         item = _made(explorer, action)

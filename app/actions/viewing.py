@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from app.explorer import Explorer
     from views.timeline.view import TimelineView
 
+_DIFFERENCE = "Of the active variant's text from the base's, which comes beside it"
 _LANE = "The lane under the mouse, else that of the selected slice; lanes can also be dragged by their names"
 
 
@@ -18,6 +19,10 @@ def _timeline(
     id_: str, title: str, act: Callable[[TimelineView], object], *keys: str, tip: str = "", separated: bool = False
 ) -> Action:
     return Action(id_, title, "View", _on_view(act), keys, Scope.TIMELINE, opened, tip, separated)
+
+
+def _text(id_: str, title: str, by: int, *keys: str, tip: str, separated: bool = False) -> Action:
+    return Action(id_, title, "View", lambda e: e.text.step(by), keys, Scope.TEXT, opened, tip, separated)
 
 
 def _on_view(act: Callable[[TimelineView], object]) -> Callable[[Explorer], None]:
@@ -71,6 +76,8 @@ VIEW: tuple[Action, ...] = (
     _timeline("pin-lane", "Pin the lane, or let it go", lambda v: v.lanes.pin(), "Shift+P", tip=_LANE),
     _timeline("lane-up", "Move the lane up", lambda v: v.lanes.move(-1), "Shift+Up", tip=_LANE),
     _timeline("lane-down", "Move the lane down", lambda v: v.lanes.move(1), "Shift+Down", tip=_LANE),
+    _text("next-difference", "Next difference in the HLO", 1, "F7", ".", tip=_DIFFERENCE, separated=True),
+    _text("previous-difference", "Previous difference in the HLO", -1, "Shift+F7", ",", tip=_DIFFERENCE),
     Action("theme", "Light or dark", "View", lambda e: e.toggle_theme(), ("Ctrl+Shift+L",), separated=True),
     Action("theme-system", "Colours of the system", "View", lambda e: e.set_theme("system")),
     Action("reset-layout", "Reset layout", "View", lambda e: e.window.reset_layout()),

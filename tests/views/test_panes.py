@@ -32,8 +32,9 @@ from views.fusion.harm import fusion_rows, taken
 from views.fusion.pane import FusionPane
 from views.guide import Guide
 from views.hlo_text.folds import Folds
-from views.hlo_text.lines import definitions, pieces, printed
+from views.hlo_text.lines import MOST_DIFFED, definitions, pieces, printed
 from views.hlo_text.pane import HloPane
+from views.hlo_text.steps import DifferenceSteps
 from views.inspector.facts import exposed_by, selected_instruction, times_of, why_exposed
 from views.inspector.inspector import Inspector
 from views.jobs.log import JobLog
@@ -492,7 +493,7 @@ class TestHlo:
         picture = pane.active.grab()
         assert not picture.isNull()
         pane.search.setText("transpose")
-        pane.find_next()
+        pane.find()
         assert pane.title.text().startswith("line")
         pane.close()
 
@@ -523,7 +524,7 @@ class TestHlo:
         assert view.folds.folded == {7}
         assert not host.store.state.selection
         pane.search.setText("z()")
-        pane.find_next()
+        pane.find()
         assert view.folds.folded == frozenset()
         assert not view.grab().isNull()
         pane.close()
@@ -543,6 +544,95 @@ class TestHlo:
         assert pane.active.folds.folded == pane.base.folds.folded
         assert pane.active.folds.shown().tolist() == pane.base.folds.shown().tolist()
         pane.close()
+
+    def test_a_step_goes_to_the_next_difference_and_past_the_last_to_the_first(
+        self, qtbot: QtBot, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pane = _two_texts(qtbot, host, monkeypatch)
+        assert not pane.steps.isVisible()
+        pane.step(1)
+        assert pane.both.isChecked()
+        every = (range(2, 4), range(20, 21), range(42, 43))
+        assert pane.steps.count.text() == "3 differences"
+        for number, rows in [*enumerate(every), (0, every[0])]:
+            pane.step(1)
+            assert pane.steps.count.text() == f"{number + 1} of 3"
+            assert pane.active._framed == pane.base._framed == rows
+            top, page = pane.active.verticalScrollBar().value(), pane.active.verticalScrollBar().pageStep()
+            assert top <= rows.start < top + page
+        pane.step(-1)
+        assert pane.active._framed == every[-1]
+        assert not pane.grab().isNull()
+
+        # What is selected is where the next step starts.
+        pane.active.picked.emit("dot.1.0")
+        assert pane.steps.count.text() == "3 differences"
+        assert not pane.active._framed
+        pane.step(-1)
+        assert pane.active._framed == every[0]
+        pane.active.picked.emit("add.1.0")
+        assert pane.steps.count.text() == "2 of 3"
+        pane.step(1)
+        assert pane.active._framed == every[2]
+        pane.close()
+
+    def test_texts_without_difference_or_too_long_for_it_have_no_steps(self, qtbot: QtBot, host: FakeHost) -> None:
+        steps = DifferenceSteps(host)
+        qtbot.addWidget(steps)
+        steps.show_of(printed(["a", "b"], ["a", "b"]))
+        steps.step(1)
+        assert steps.count.text() == "no difference"
+        assert not steps.next.isEnabled()
+        long = [f"{n}" for n in range(MOST_DIFFED)]
+        shown = printed(long, ["0"])
+        assert not shown.compared
+        assert shown.beside is not None
+        assert shown.beside.lines[:2] == ("0", "")
+        assert shown.beside.numbers[:2] == (0, -1)
+        assert not shown.text.tints
+        steps.show_of(shown)
+        assert steps.count.text() == "too long to be compared"
+
+    def test_enter_finds_onwards_and_shift_enter_back_on_either_side(
+        self, qtbot: QtBot, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pane = _two_texts(qtbot, host, monkeypatch)
+        pane.both.setChecked(True)
+        forward, back = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
+        for wanted, steps in (
+            ("old", ((forward, 42), (forward, 42))),
+            ("new", ((forward, 2), (forward, 3), (back, 2))),
+        ):
+            pane.search.setText(wanted)
+            for held, row in steps:
+                QTest.keyClick(pane.search, Qt.Key.Key_Return, held)
+                assert pane.active._marked == {row}
+        assert pane.title.text() == "line 3 of 43, 1 of 2 found"
+        pane.search.setText("no such thing")
+        pane.find()
+        assert pane.title.text() == "nothing found"
+        QTest.keyClick(pane.search, Qt.Key.Key_Escape)
+        assert pane.focusWidget() is pane.active
+        pane.close()
+
+
+def _two_texts(qtbot: QtBot, host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> HloPane:
+    """A pane whose texts differ in rows 2 and 3, 20 and 42."""
+    alike = [f"  line {n}" for n in range(40)]
+    base = [*alike, "  old"]
+    alike[10] = "  %dot.1.0 = bf16[] dot()"
+    base[10], base[18] = alike[10], "  %add.1.0 = f32[] add()"
+    active = [*alike[:2], "  new", "  new", *alike[2:]]
+    active[20] = "  %add.1.0 = bf16[] add()"
+    monkeypatch.setattr(
+        host, "print_text", lambda _, beside, arrived: arrived(printed(active, base if beside else None))
+    )
+    pane = HloPane(host)
+    qtbot.addWidget(pane)
+    pane.resize(900, 200)
+    pane.show()
+    qtbot.waitExposed(pane)
+    return pane
 
 
 class TestFusion:

@@ -92,6 +92,10 @@ class Printed:
 
     text: Side
     beside: Side | None = None
+    differences: tuple[range, ...] = ()
+    """Rows that differ, neighbours together, from the first; none where there is one text."""
+    compared: bool = True
+    """False where the two are so long that they only stand beside each other."""
 
 
 def printed(
@@ -103,6 +107,9 @@ def printed(
     """
     if beside is None:
         return Printed(_side(text, range(len(text)), {}))
+    if _too_long(beside, text):
+        count = range(max(len(text), len(beside)))
+        return Printed(*(_beside(side, count) for side in (text, beside)), compared=False)
     rows = side_by_side(beside, text) if names is None else paired(beside, text, names)
     changed = [(n, row) for n, row in enumerate(rows) if not row.equal]
     removed = {n: "changed" if r.right >= 0 else "removed" for n, r in changed if r.left >= 0}
@@ -110,7 +117,29 @@ def printed(
     return Printed(
         _side([text[r.right] if r.right >= 0 else "" for r in rows], [r.right for r in rows], added),
         _side([beside[r.left] if r.left >= 0 else "" for r in rows], [r.left for r in rows], removed),
+        _together([n for n, _ in changed]),
     )
+
+
+def _too_long(left: Sequence[str], right: Sequence[str]) -> bool:
+    return len(left) + len(right) > MOST_DIFFED
+
+
+def _beside(lines: Sequence[str], rows: range) -> Side:
+    """A text in as many rows as the longer one has."""
+    missing = len(rows) - len(lines)
+    return _side([*lines, *[""] * missing], [*range(len(lines)), *[-1] * missing], {})
+
+
+def _together(rows: Sequence[int]) -> tuple[range, ...]:
+    """Ascending rows as ranges of neighbours."""
+    found: list[range] = []
+    for row in rows:
+        if found and found[-1].stop == row:
+            found[-1] = range(found[-1].start, row + 1)
+        else:
+            found.append(range(row, row + 1))
+    return tuple(found)
 
 
 def _side(lines: Sequence[str], numbers: Sequence[int], tints: Mapping[int, str]) -> Side:
@@ -158,10 +187,7 @@ def opens(line: str) -> str:
 
 
 def side_by_side(left: Sequence[str], right: Sequence[str]) -> tuple[Pair, ...]:
-    """Two texts aligned. Texts that are too long are set beside each other as they are."""
-    if len(left) + len(right) > MOST_DIFFED:
-        count = max(len(left), len(right))
-        return tuple(Pair(n if n < len(left) else -1, n if n < len(right) else -1, equal=False) for n in range(count))
+    """Two texts aligned."""
     rows: list[Pair] = []
     for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         rows.extend(

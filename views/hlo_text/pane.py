@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from engine.session import edits
@@ -15,6 +18,7 @@ from engine.session.variant import Variant
 from views.elided import ElidedLabel
 from views.hint import Hint, open_first
 from views.hlo_text.lines import Printed
+from views.hlo_text.steps import DifferenceSteps
 from views.hlo_text.text_view import TextView
 from views.ports import Gone, Host, follow, in_view
 from views.stale import StaleNote
@@ -34,24 +38,30 @@ class HloPane(QWidget):
         self._gone = Gone(host.store.state)
         self._shown: Printed | str = ""
         self._hit = -1
+        self._selected: frozenset[int] = frozenset()
+        """Rows of what is selected in the session, as they were marked last."""
         self.base, self.active = TextView(host), TextView(host)
         self.base.setAccessibleName("HLO text of the base")
         self.message = Hint(host)
         self.both = QCheckBox("side by side with the base")
         self.both.toggled.connect(lambda _: self.refresh())
+        self.steps = DifferenceSteps(host)
+        self.steps.went.connect(self._frame)
+        self.steps.hide()
         self.outline = QCheckBox("folded")
         self.outline.setToolTip("Every computation as its first line; a click in the margin folds or opens one")
         self.outline.toggled.connect(self.fold_all)
         self.search = QLineEdit()
         self.search.setPlaceholderText("find in the text")
-        self.search.setToolTip("Enter goes to the next line that contains this")
+        self.search.setToolTip("Enter goes to the next line that contains this, Shift+Enter to the one before")
         self.search.setClearButtonEnabled(True)
         self.search.setFixedWidth(60 * GRID)
-        self.search.returnPressed.connect(self.find_next)
+        self.search.installEventFilter(self)
         self.title = ElidedLabel()
         line = QHBoxLayout()
         line.setContentsMargins(2 * GRID, GRID, 2 * GRID, 0)
         line.addWidget(self.title, 1)
+        line.addWidget(self.steps)
         line.addWidget(self.outline)
         line.addWidget(self.both)
         line.addWidget(self.search)
@@ -96,12 +106,16 @@ class HloPane(QWidget):
         elif shown is not self._shown:
             self.active.set_text(shown.text)
             self.base.set_text(shown.beside)
+            self.steps.show_of(shown)
+            self._hit, self._selected = -1, frozenset()
             self.fold_all(self.outline.isChecked())
         self._shown = shown
         there = isinstance(shown, Printed)
         self.message.setVisible(not there)
         self.active.setVisible(there)
-        self.base.setVisible(isinstance(shown, Printed) and shown.beside is not None)
+        beside = isinstance(shown, Printed) and shown.beside is not None
+        self.base.setVisible(beside)
+        self.steps.setVisible(beside)
         self.title.setText("   |   ".join(f"{e.key}  {session.title_of(e)}" for e in (base, active) if e is not None))
         self._mark(session)
 
@@ -139,7 +153,25 @@ class HloPane(QWidget):
                 continue
             names = map(lookup(entry.variant).name, shown_in(session, entry.key))
             rows = frozenset(view.side.where[name] for name in names if name in view.side.where)
-            view.mark(rows, reveal=view is self.active)
+            fresh = view is self.active and rows != self._selected
+            view.mark(rows, reveal=fresh)
+            if not fresh:
+                continue
+            self._selected = rows
+            if rows:
+                self.steps.start_from(min(rows))
+                self._frame(self.steps.current, reveal=False)
+
+    def step(self, by: int) -> None:
+        """Look at the next difference from the base, or the one before; the base comes beside the text if need be."""
+        if self.both.isChecked():
+            self.steps.step(by)
+        else:
+            self.both.setChecked(True)  # the texts are aligned by a job: how many differences there are comes first
+
+    def _frame(self, rows: range, *, reveal: bool = True) -> None:
+        for view in (self.base, self.active):
+            view.frame(rows, reveal=reveal and view is self.active)
 
     def _picker(self, *, of_base: bool) -> Callable[[str], None]:
         def picked(name: str) -> None:
@@ -170,15 +202,29 @@ class HloPane(QWidget):
             if wanted != folded.folds.folded:
                 folded.set_folds(replace(folded.folds, folded=wanted))
 
-    def find_next(self) -> None:
-        """Go to the next line that contains what is searched."""
-        wanted = self.search.text().lower()
-        lines = self.active.side.lines
-        if not wanted or not lines:
+    def find(self, by: int = 1) -> None:
+        """Go to the next line, or the one before, that contains what is searched, on either side."""
+        wanted, sides = self.search.text().lower(), [self.active.side.lines]
+        if isinstance(self._shown, Printed) and self._shown.beside is not None:
+            sides.append(self.base.side.lines)
+        if not wanted or not sides[0]:
             return
-        order = (*range(self._hit + 1, len(lines)), *range(self._hit + 1))
-        found = next((n for n in order if wanted in lines[n].lower()), None)
-        self.title.setText("nothing found" if found is None else f"line {found + 1:,} of {len(lines):,}")
-        if found is not None:
-            self._hit = found
-            self.active.mark(frozenset({found}))
+        hits = [n for n, lines in enumerate(zip(*sides, strict=True)) if any(wanted in line.lower() for line in lines)]
+        if not hits:
+            self.title.setText("nothing found")
+            return
+        at = (bisect_right(hits, self._hit) if by > 0 else bisect_left(hits, self._hit) - 1) % len(hits)
+        self._hit = hits[at]
+        self.title.setText(f"line {self._hit + 1:,} of {len(sides[0]):,}, {at + 1:,} of {len(hits):,} found")
+        self.base.mark(frozenset({self._hit}), reveal=False)
+        self.active.mark(frozenset({self._hit}))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self.find(-1 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1)
+                return True
+            if event.key() == Qt.Key.Key_Escape:
+                self.active.setFocus()
+                return True
+        return super().eventFilter(watched, event)

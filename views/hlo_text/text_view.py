@@ -32,6 +32,7 @@ class TextView(QAbstractScrollArea):
         self._host = host
         self.side = NOTHING
         self._marked: frozenset[int] = frozenset()
+        self._framed = range(0)
         self.folds = Folds()
         self._rows = self.folds.shown()
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -46,7 +47,7 @@ class TextView(QAbstractScrollArea):
     def set_text(self, side: Side | None) -> None:
         """Another text, or none."""
         self.side = side or NOTHING
-        self._marked = frozenset()
+        self._marked, self._framed = frozenset(), range(0)
         self.set_folds(Folds.of(self.side.lines))
 
     def set_folds(self, folds: Folds) -> None:
@@ -67,11 +68,21 @@ class TextView(QAbstractScrollArea):
         """Mark lines, and bring the first of them into view."""
         self._marked = numbers
         if numbers and reveal:
-            self.fold(self.folds.opened_to(numbers))
-            first, bar = int(np.searchsorted(self._rows, min(numbers))), self.verticalScrollBar()
-            if not bar.value() <= first < bar.value() + bar.pageStep() - 1:
-                bar.setValue(first - bar.pageStep() // 3)
+            self._reveal(numbers)
         self.viewport().update()
+
+    def frame(self, rows: range, *, reveal: bool = True) -> None:
+        """Put a frame around rows, and bring the first of them into view."""
+        self._framed = rows
+        if rows and reveal:
+            self._reveal(frozenset(rows))
+        self.viewport().update()
+
+    def _reveal(self, numbers: frozenset[int]) -> None:
+        self.fold(self.folds.opened_to(numbers))
+        first, bar = int(np.searchsorted(self._rows, min(numbers))), self.verticalScrollBar()
+        if not bar.value() <= first < bar.value() + bar.pageStep() - 1:
+            bar.setValue(first - bar.pageStep() // 3)
 
     def _line_height(self) -> int:
         return round(QFontMetricsF(code_font()).height()) + 2
@@ -145,7 +156,16 @@ class TextView(QAbstractScrollArea):
             if number in self.folds.blocks:
                 sign = "▸" if number in self.folds.folded else "▾"
                 painter.drawText(QRectF(GRID, y, 4 * GRID, height), Qt.AlignmentFlag.AlignVCenter, sign)
+        self._paint_frame(painter, first, height)
         painter.end()
+
+    def _paint_frame(self, painter: QPainter, first: int, height: int) -> None:
+        """`first`: what is in view at the top."""
+        top, bottom = np.searchsorted(self._rows, (self._framed.start, self._framed.stop)).tolist()
+        if top < bottom:
+            painter.setPen(colour(self._host.theme.focus))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(0, (top - first) * height, self.viewport().width() - 1, (bottom - top) * height - 1)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         place = self.verticalScrollBar().value() + int(event.position().y() // self._line_height())
