@@ -55,3 +55,41 @@ def test_only_what_differs_is_tinted() -> None:
     assert tinted[AFTER[8]] == "changed"
     assert AFTER[3] not in tinted
     assert shown.beside.tints[list(shown.beside.lines).index(BEFORE[7])] == "removed"
+
+
+def test_without_names_an_instruction_stands_beside_its_own_and_what_metadata_refer_to_is_no_difference() -> None:
+    before = (
+        "FunctionNames",
+        '1 "pinned"',
+        '2 "mlp"',
+        "FileLocations",
+        "1 {file_name_id=1 line=66}",
+        "%add (x: f32[]) -> f32[] {",
+        "  ROOT %x = f32[] parameter(0), metadata={stack_frame_id=1}",
+        "}",
+        "ENTRY %main (a: f32[4]) -> f32[4] {",
+        "  ROOT %a = f32[4]{0} parameter(0)",
+        "}",
+    )
+    after = (
+        "FunctionNames",
+        '1 "mlp"',
+        "FileLocations",
+        "1 {file_name_id=1 line=72}",
+        "%fused (y: f32[]) -> f32[] {",
+        "  ROOT %y = f32[] parameter(0)",
+        "}",
+        "%add (x: f32[]) -> f32[] {",
+        "  ROOT %x = f32[] parameter(0), metadata={stack_frame_id=7}",
+        "}",
+        "ENTRY %main (a: bf16[4]) -> bf16[4] {",
+        "  ROOT %a = bf16[4]{0} parameter(0)",
+        "}",
+    )
+    shown = printed(after, before)
+    assert [[shown.text.lines[row] for row in rows] for rows in shown.differences] == [
+        list(after[4:7]),
+        list(after[10:12]),
+    ]
+    assert {shown.text.tints[row] for row in shown.differences[0]} == {"added"}
+    assert {shown.text.tints[row] for row in shown.differences[1]} == {"changed"}

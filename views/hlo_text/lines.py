@@ -12,6 +12,8 @@ _DEFINITION = re.compile(r"^\s*(?:ROOT\s+)?%?([\w.\-]+) = ")
 _COMPUTATION = re.compile(r"^(?:ENTRY\s+)?%?([\w.\-]+) .*\{$")
 _NAME = re.compile(r"%([\w.\-]+)")
 _METADATA = re.compile(r", metadata=\{[^}]*\}")
+_TABLE = re.compile(r'\d+ ["{]')
+"""``3 "mlp"`` among FunctionNames, ``2 {file_name_id=1 …`` among FileLocations."""
 _TOKEN = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*")
       | (?P<name>%[\w.\-]+)
@@ -103,14 +105,14 @@ def printed(
 ) -> Printed:
     """Texts made ready to be shown: everything that takes time for many lines.
 
-    `names` are those of `beside` → those of `text` of what is one and the same, where the two name it differently.
+    `names` are those of `beside` → those of `text` of what is one and the same; None where that has one name in both.
     """
     if beside is None:
         return Printed(_side(text, range(len(text)), {}))
     if _too_long(beside, text):
         count = range(max(len(text), len(beside)))
         return Printed(*(_beside(side, count) for side in (text, beside)), compared=False)
-    rows = side_by_side(beside, text) if names is None else paired(beside, text, names)
+    rows = paired(beside, text, shared(beside, text) if names is None else names)
     changed = [(n, row) for n, row in enumerate(rows) if not row.equal]
     removed = {n: "changed" if r.right >= 0 else "removed" for n, r in changed if r.left >= 0}
     added = {n: "changed" if r.left >= 0 else "added" for n, r in changed if r.right >= 0}
@@ -146,9 +148,15 @@ def _side(lines: Sequence[str], numbers: Sequence[int], tints: Mapping[int, str]
     return Side(tuple(lines), tuple(numbers), definitions(lines), tints, max(map(len, lines), default=0))
 
 
+def shared(left: Sequence[str], right: Sequence[str]) -> Mapping[str, str]:
+    """Names of what both texts define → the same."""
+    mine, theirs = ({defined(line) or opens(line) for line in lines} - {""} for lines in (left, right))
+    return {name: name for name in mine & theirs}
+
+
 def paired(left: Sequence[str], right: Sequence[str], names: Mapping[str, str]) -> tuple[Pair, ...]:
     """Two texts aligned by what `names` of the left are on the right; equal is what says the same but for names and
-    metadata."""
+    metadata, whose tables of files and functions are numbered anew with every change."""
     known = set(names.values())
     renamed = [_renamed(line, names) for line in left]
     bare = [_METADATA.sub("", line) for line in right]
@@ -163,10 +171,15 @@ def paired(left: Sequence[str], right: Sequence[str], names: Mapping[str, str]) 
             continue
         # Lines that only stand at the same place have nothing to do with each other.
         if row.left >= 0:
-            found.append(Pair(row.left, -1, equal=False))
+            found.append(Pair(row.left, -1, equal=_tells_nothing(left[row.left])))
         if row.right >= 0:
-            apart.append(Pair(-1, row.right, equal=False))
+            apart.append(Pair(-1, row.right, equal=_tells_nothing(right[row.right])))
     return (*found, *apart)
+
+
+def _tells_nothing(line: str) -> bool:
+    """Whether a line is of a table that metadata refer to, or empty."""
+    return not line.strip() or _TABLE.match(line) is not None
 
 
 def _renamed(line: str, names: Mapping[str, str]) -> str:

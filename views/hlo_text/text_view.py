@@ -72,17 +72,18 @@ class TextView(QAbstractScrollArea):
         self.viewport().update()
 
     def frame(self, rows: range, *, reveal: bool = True) -> None:
-        """Put a frame around rows, and bring the first of them into view."""
+        """Put a frame around rows, and bring them into view; of more than fit, the first."""
         self._framed = rows
         if rows and reveal:
-            self._reveal(frozenset(rows))
+            self._reveal(frozenset(rows), last=rows[-1])
         self.viewport().update()
 
-    def _reveal(self, numbers: frozenset[int]) -> None:
+    def _reveal(self, numbers: frozenset[int], last: int = -1) -> None:
         self.fold(self.folds.opened_to(numbers))
-        first, bar = int(np.searchsorted(self._rows, min(numbers))), self.verticalScrollBar()
-        if not bar.value() <= first < bar.value() + bar.pageStep() - 1:
-            bar.setValue(first - bar.pageStep() // 3)
+        bar, page = self.verticalScrollBar(), self.verticalScrollBar().pageStep()
+        first, end = np.searchsorted(self._rows, (min(numbers), max(min(numbers), last))).tolist()
+        if not bar.value() <= first <= end < bar.value() + page - 1:
+            bar.setValue(first - max(0, min(page // 3, page - 2 - (end - first))))
 
     def _line_height(self) -> int:
         return round(QFontMetricsF(code_font()).height()) + 2
