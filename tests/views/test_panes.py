@@ -493,7 +493,7 @@ class TestHlo:
         picture = pane.active.grab()
         assert not picture.isNull()
         pane.search.setText("transpose")
-        pane.find()
+        pane.step_hit()
         assert pane.title.text().startswith("line")
         pane.close()
 
@@ -524,7 +524,7 @@ class TestHlo:
         assert view.folds.folded == {7}
         assert not host.store.state.selection
         pane.search.setText("z()")
-        pane.find()
+        pane.step_hit()
         assert view.folds.folded == frozenset()
         assert not view.grab().isNull()
         pane.close()
@@ -609,7 +609,7 @@ class TestHlo:
                 assert pane.active._marked == {row}
         assert pane.title.text() == "line 3 of 43, 1 of 2 found"
         pane.search.setText("no such thing")
-        pane.find()
+        pane.step_hit()
         assert pane.title.text() == "nothing found"
         QTest.keyClick(pane.search, Qt.Key.Key_Escape)
         assert pane.focusWidget() is pane.active

@@ -111,7 +111,7 @@ def printed(
         return Printed(_side(text, range(len(text)), {}))
     if _too_long(beside, text):
         count = range(max(len(text), len(beside)))
-        return Printed(*(_beside(side, count) for side in (text, beside)), compared=False)
+        return Printed(_beside(text, count), _beside(beside, count), compared=False)
     rows = paired(beside, text, shared(beside, text) if names is None else names)
     changed = [(n, row) for n, row in enumerate(rows) if not row.equal]
     removed = {n: "changed" if r.right >= 0 else "removed" for n, r in changed if r.left >= 0}

@@ -203,7 +203,7 @@ class HloPane(QWidget):
             if wanted != folded.folds.folded:
                 folded.set_folds(replace(folded.folds, folded=wanted))
 
-    def find(self, by: int = 1) -> None:
+    def step_hit(self, by: int = 1) -> None:
         """Go to the next line, or the one before, that contains what is searched, on either side."""
         wanted, sides = self.search.text().lower(), [self.active.side.lines]
         if isinstance(self._shown, Printed) and self._shown.beside is not None:
@@ -223,7 +223,7 @@ class HloPane(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                self.find(-1 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1)
+                self.step_hit(-1 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1)
                 return True
             if event.key() == Qt.Key.Key_Escape:
                 self.active.setFocus()
