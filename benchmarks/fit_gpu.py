@@ -1,12 +1,12 @@
-"""Fits two constants of the GPUs to what XLA's authors measured, apart from the published rows that check the model.
+"""Fits three constants of the GPUs to what XLA's authors measured, apart from the published rows that check the model.
 
 ``python -m benchmarks.fit_gpu`` reads ``benchmarks/data/xla_gpu_*.csv``: matmuls and collectives measured on 8 × H100
 and 8 × B200, with which XLA's own GPU cost model interpolates (xla/service/gpu/model/default_*_perf_table.txtpb of
 openxla/xla, Apache-2.0, as in jax-cuda12-pjrt 0.10.2). `benchmarks.published` is not read. The procedure was written
 down before its results were compared with any:
 
-- ``matmul_efficiency``: steps of 0.01; least time-weighted relative error over all bf16 products, so that large ones,
-  which the constant describes, decide.
+- ``matmul_efficiency``: steps of 0.01, and ``split_depth``: powers of two; together the least time-weighted relative
+  error over all bf16 products. Large ones decide the first, long contractions of few tiles the second.
 - ``half_bytes``: steps of 0.5 MB; least mean of |ln(model / measured)| over all-gathers of 1 MB and more, whole
   array, among 2, 4 and 8 devices. Reduce-scatters, which the model prices alike, and all-reduces are held out.
 
@@ -36,6 +36,7 @@ from engine.hlo.reading import read_here
 DATA = Path(__file__).parent / "data"
 CHIPS = ("h100", "b200")
 EFFICIENCIES = tuple(round(0.5 + x / 100, 2) for x in range(51))
+DEPTHS = (0, 128, 256, 512, 1024, 2048, 4096)
 HALVES = tuple(500_000 * x for x in range(121))
 SMALLEST = 1_000_000
 """Bytes of the smallest collective that is fitted on; below, launches and protocols decide."""
@@ -103,8 +104,8 @@ def apart(found: Sequence[Measured], machine: Machine) -> float:
     return sum(abs(log(m.model(machine) / m.seconds)) for m in found) / len(found)
 
 
-def with_efficiency(machine: Machine, efficiency: float) -> Machine:
-    units = replace(machine.chip.units, matmul_efficiency=efficiency)
+def with_matmuls(machine: Machine, efficiency: float, depth: int) -> Machine:
+    units = replace(machine.chip.units, matmul_efficiency=efficiency, split_depth=depth)
     return replace(machine, chip=replace(machine.chip, units=units))
 
 
@@ -113,22 +114,23 @@ def with_half(machine: Machine, half_bytes: int) -> Machine:
     return replace(machine, chip=replace(machine.chip, network=replace(machine.chip.network, half_bytes=half_bytes)))
 
 
-def fit(name: str) -> tuple[float, int]:
-    """`matmul_efficiency` and `half_bytes` of the chip."""
+def fit(name: str) -> tuple[float, int, int]:
+    """`matmul_efficiency`, `split_depth` and `half_bytes` of the chip."""
     machine, products, gathers = node(load_chip(name)), matmuls(name), collectives(name, "all-gather")
-    efficiency = min(EFFICIENCIES, key=lambda e: weighted(products, with_efficiency(machine, e)))
-    return efficiency, min(HALVES, key=lambda half: apart(gathers, with_half(machine, half)))
+    pairs = [(e, depth) for e in EFFICIENCIES for depth in DEPTHS]
+    efficiency, depth = min(pairs, key=lambda pair: weighted(products, with_matmuls(machine, *pair)))
+    return efficiency, depth, min(HALVES, key=lambda half: apart(gathers, with_half(machine, half)))
 
 
 def main(arguments: list[str]) -> int:
-    """Print both constants for every chip, and how near the model then is to what was fitted on and held out."""
+    """Print the constants for every chip, and how near the model then is to what was fitted on and held out."""
     argparse.ArgumentParser(prog="benchmarks.fit_gpu", description=(__doc__ or "").partition("\n")[0]).parse_args(
         arguments
     )
     for name in CHIPS:
-        efficiency, half = fit(name)
-        machine = with_half(with_efficiency(node(load_chip(name)), efficiency), half)
-        print(f"{name}: matmul_efficiency {efficiency:g}, half_bytes {half}")
+        efficiency, depth, half = fit(name)
+        machine = with_half(with_matmuls(node(load_chip(name)), efficiency, depth), half)
+        print(f"{name}: matmul_efficiency {efficiency:g}, split_depth {depth}, half_bytes {half}")
         print(f"  {'matmuls':16} fitted on  {weighted(matmuls(name), machine):6.1%} of time")
         for opcode, role in (("all-gather", "fitted on"), ("reduce-scatter", "held out"), ("all-reduce", "held out")):
             print(f"  {opcode:16} {role:9}  {apart(collectives(name, opcode), machine):6.1%} in the mean")

@@ -99,6 +99,8 @@ class Units:
     """Rows below which loading a tile of the stationary operand takes longer than using it."""
     parallel: int
     """Units that tiles of the output are dealt to in waves; 1 where the whole chip works on one tile."""
+    split_depth: int
+    """Least depth of the parts that a contraction is cut into where its tiles leave units idle; 0: it is never cut."""
     matmul_efficiency: float
     """Of the peak, at shapes that are large multiples of the tile."""
     narrow: float

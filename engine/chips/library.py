@@ -148,6 +148,7 @@ def _units(table: Figures, share: int) -> Units:
         tile=(rows, columns, depth),
         fill=table.whole("fill_rows", 0, least=0),
         parallel=table.whole("parallel", 1),
+        split_depth=table.whole("split_depth", 0, least=0),
         matmul_efficiency=table.positive("matmul_efficiency"),
         narrow=table.positive("narrow_gigaelements", _UNLIMITED) * 1e9 / share,
         ports=table.positive("port_gigaelements", inf) * 1e9 / share,

@@ -80,10 +80,20 @@ def _routed(machine: Machine, sources: Ints, targets: Ints, size: float, steps: 
     carried = machine.carry(sources, targets, size)
     if not carried.bytes.any():
         return _Moved(0.0, carried.bytes)
-    rates = np.array([link.rate.usable for link in machine.links])
-    wire = float((classes_of(machine.topology).heaviest(carried.bytes) / rates).max()) * PICO
-    moving = steps * (carried.latency + _slowed(machine, size, wire))
+    moving = steps * (carried.latency + _on_links(machine, carried.bytes, size))
     return _Moved(launches * _launch(machine) + moving, carried.bytes * steps)
+
+
+def _on_links(machine: Machine, carried: Floats, size: float) -> float:
+    """Time of the slowest link; the network between domains is at its rate whatever the messages' size."""
+    topology = machine.topology
+    if isinstance(topology, Domains):
+        ports = 2 * topology.size
+        inside = float(carried[:ports].max()) / topology.link.usable * PICO
+        between = float(carried[ports:].max(initial=0.0)) / topology.network.usable * PICO
+        return max(_slowed(machine, size, inside), between)
+    rates = np.array([link.rate.usable for link in machine.links])
+    return float((classes_of(topology).heaviest(carried) / rates).max()) * PICO
 
 
 def _nothing(machine: Machine) -> _Moved:

@@ -90,14 +90,27 @@ def _fetching(work: Work, chip: Chip) -> float:
 def matmul_seconds(matmul: Matmul, chip: Chip) -> float:
     """Seconds of the matmul units alone, by the better of both operands as the stationary one.
 
-    Sizes are rounded up to tiles, tiles are dealt in waves to parallel units.
+    Sizes are rounded up to tiles, tiles are dealt in waves to parallel units. Where that leaves units idle, libraries
+    also cut the contraction ("split-K") and add up the parts, which are f32 and are written and read once more.
     """
     if matmul.macs == 0:
         return 0.0
     units = chip.units
-    depth = ceil(matmul.k / units.tile[2]) * units.tile[2]
-    area = min(_tiled(matmul.m, matmul.n, matmul.batch, units), _tiled(matmul.n, matmul.m, matmul.batch, units))
-    return 2 * area * depth * matmul.passes / (chip.peak(matmul.dtype) * units.matmul_efficiency)
+    most = min(matmul.k / units.split_depth, units.parallel) if units.split_depth else 1
+    found, parts = _in_parts(matmul, chip, 1), 2
+    while parts <= most:
+        found = min(found, _in_parts(matmul, chip, parts))
+        parts *= 2
+    return found
+
+
+def _in_parts(matmul: Matmul, chip: Chip, parts: int) -> float:
+    """Seconds of a matmul whose contraction is cut into so many parts."""
+    units, batch = chip.units, matmul.batch * parts
+    depth = ceil(matmul.k / parts / units.tile[2]) * units.tile[2]
+    area = min(_tiled(matmul.m, matmul.n, batch, units), _tiled(matmul.n, matmul.m, batch, units))
+    added = 2 * 4 * batch * matmul.m * matmul.n / chip.hbm_bandwidth if parts > 1 else 0.0
+    return 2 * area * depth * matmul.passes / (chip.peak(matmul.dtype) * units.matmul_efficiency) + added
 
 
 def _tiled(rows: float, columns: float, batch: float, units: Units) -> float:

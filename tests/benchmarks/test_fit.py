@@ -11,6 +11,7 @@ from benchmarks.costs import read_module
 from benchmarks.fit import CORES, FITTED_ON, FOUND, GRIDS, fit, objective, samples, times, units_of, v4_files
 from benchmarks.fit_gpu import (
     CHIPS,
+    DEPTHS,
     EFFICIENCIES,
     HALVES,
     apart,
@@ -18,8 +19,8 @@ from benchmarks.fit_gpu import (
     matmuls,
     node,
     weighted,
-    with_efficiency,
     with_half,
+    with_matmuls,
 )
 from benchmarks.fit_gpu import fit as fit_gpu
 from engine.chips.chip import DomainLinks
@@ -80,9 +81,12 @@ def test_gpu_constants_are_the_best_of_their_grids(name: str) -> None:
     chip = machine.chip
     assert isinstance(chip.network, DomainLinks)
     products, gathers = matmuls(name), collectives(name, "all-gather")
-    efficiency, half = chip.units.matmul_efficiency, chip.network.half_bytes
+    efficiency, depth, half = chip.units.matmul_efficiency, chip.units.split_depth, chip.network.half_bytes
     at = EFFICIENCIES.index(efficiency)
-    errors = [weighted(products, with_efficiency(machine, e)) for e in EFFICIENCIES[at - 1 : at + 2]]
+    errors = [weighted(products, with_matmuls(machine, e, depth)) for e in EFFICIENCIES[at - 1 : at + 2]]
+    assert min(errors) == errors[1]
+    at = DEPTHS.index(depth)
+    errors = [weighted(products, with_matmuls(machine, efficiency, d)) for d in DEPTHS[at - 1 : at + 2]]
     assert min(errors) == errors[1]
     at = HALVES.index(half)
     errors = [apart(gathers, with_half(machine, h)) for h in HALVES[at - 1 : at + 2]]
@@ -94,4 +98,4 @@ def test_gpu_constants_are_the_best_of_their_grids(name: str) -> None:
 def test_the_gpu_fit_yields_what_ships(name: str) -> None:
     chip = load_chip(name)
     assert isinstance(chip.network, DomainLinks)
-    assert fit_gpu(name) == (chip.units.matmul_efficiency, chip.network.half_bytes)
+    assert fit_gpu(name) == (chip.units.matmul_efficiency, chip.units.split_depth, chip.network.half_bytes)

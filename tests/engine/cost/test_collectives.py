@@ -199,6 +199,15 @@ def test_between_nodes_the_network_decides() -> None:
     assert across.time > 4 * inside.time
 
 
+def test_a_permute_between_nodes_is_at_the_networks_rate() -> None:
+    """NVLink's curve of message sizes is not the network's: 8 devices of a node share 400 GB/s, 360 usable."""
+    two = machine(16, "h100")
+    across = tuple((d, (d + 8) % 16) for d in range(16))
+    size = 256 * 1024
+    found = permute_time(two, across, size)
+    assert seconds(found) == pytest.approx(5e-6 + 5e-6 + 8 * size / 360e9, rel=1e-3)
+
+
 def test_groups_that_are_no_box_still_have_a_price() -> None:
     groups = ((0, 1, 3, 6), (2, 4, 5, 7))
     for opcode in WHOLE:
