@@ -16,7 +16,8 @@ from app.jobs import Jobs
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.execute.targets import CUDA, TPU, Target, installed
-from engine.export.bundle import check_bundled, check_place
+from engine.export.bundle import check_bundled
+from engine.export.bundle_folder import check_place
 from engine.export.captured import check_dumped, read_capture
 from engine.export.contents import FORMATS
 from engine.export.tuned import Bundled

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from engine.control import QUIET, Control
 from engine.errors import UnsupportedError
 from engine.execute.verifying import Verification, verify
-from engine.export.bundle import bundle_files, check_bundled, write_bundle
+from engine.export.bundle import bundle_files, check_bundled
+from engine.export.bundle_folder import write_bundle
 from engine.export.captured import Capture
 from engine.session.evaluation import Evaluator
 from engine.session.judging import Judgement

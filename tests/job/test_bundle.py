@@ -21,7 +21,7 @@ from google.protobuf import text_format
 from app.cli.main import main
 from engine.errors import UsageError
 from engine.execute.verifying import verify
-from engine.export.bundle import write_bundle
+from engine.export.bundle_folder import write_bundle
 from engine.hlo.reading import read
 from engine.ir.module import Module
 from tests.job.xla_schemas import message
@@ -164,7 +164,7 @@ def test_what_killed_exports_left_is_cleared_in_time(tmp_path: Path) -> None:
 
 _WRITE = """
 import sys
-from engine.export.bundle import write_bundle
+from engine.export.bundle_folder import write_bundle
 number = 0
 while True:
     number += 1
