@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 
-import numpy as np
-
 from engine.control import QUIET, Control
-from engine.cost.program import Program
-from engine.errors import InputError, UsageError
+from engine.errors import UsageError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
-from engine.profile.profile import ALONE, RUN_AS_JOB, Profile
+from engine.ir.graphs import SEQUENTIAL
+from engine.profile.profile import ALONE, Profile
+from engine.session.attribution import Attribution, Unmatched
 from engine.session.measured_timeline import Step, step_metrics, step_timeline
 from engine.session.variant import Variant
 from engine.timeline.statistics import times_by_instruction
@@ -43,17 +42,6 @@ class Observation:
     def error(self) -> float | None:
         """(predicted - measured) / measured; None where nothing was measured."""
         return (self.predicted - self.measured) / self.measured if self.measured else None
-
-
-@dataclass(frozen=True, slots=True)
-class Unmatched:
-    """A name of the profile that no instruction of the module has."""
-
-    name: str
-    count: int
-    """Events, on all devices."""
-    time: int
-    """Picoseconds of all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,60 +88,69 @@ def measured_variant(
     it does not have.
     """
     control.step(0.0, f"matching {profile.source}")
-    matching = _Matching(predicted.program, profile)
-    rows, others = matching.rows()
-    steps = matching.steps(rows)
-    devices = profile.devices
-    if not 0 <= device < len(devices):
-        raise UsageError(f"{profile.source}: devices 0 to {len(devices) - 1} are in the profile, but {device} came")
+    attribution = Attribution(predicted.program, profile)
+    rows, others = attribution.rows()
+    steps = attribution.steps(rows)
     control.step(0.4, "laying out the timeline")
-    own = {number: found for (on, number), found in steps.items() if on == device}
-    if not own:
-        raise UsageError(
-            f"{profile.source}: device {device} ({devices[device]}) ran nothing of {predicted.program.module.name}"
-        )
-    if execution is None:
-        lengths = {number: _length(profile, found) for number, found in own.items()}
-        execution = next(n for n, length in lengths.items() if length == median_low(lengths.values()))
-    if execution not in own:
-        raise UsageError(
-            f"{profile.source}: executions 0 to {max(own)} are on {devices[device]}, but {execution} was asked for"
-        )
-    step = Step(profile, predicted.program, own[execution], matching.instruction, matching.executed)
+    execution = _execution(attribution, steps, device, execution)
+    step = Step(profile, predicted.program, steps[device, execution], attribution.instruction, attribution.executed)
     timeline = step_timeline(step, overlaps=profile.platform != "cpu")
     control.step(0.8, "comparing")
-    counts = [number for _, number in steps]
-    executions = max(counts) + 1
-    notes = [*profile.notes, *others]
-    if profile.platform == "cpu":
-        chip = predicted.program.machine.chip.name
-        notes += [
-            SYNCHRONOUS,
-            f"Predicted times are of {chip}, not of this CPU: beside its own they show no error of the model.",
-        ]
-    notes.append(
+    executions = max(number for _, number in steps) + 1
+    devices = profile.devices
+    shown = (
         f"Shown is execution {execution} of {executions} on {devices[device]}; compared are means over all of "
         f"them{'' if len(devices) == 1 else f' and {len(devices)} devices'}."
     )
-    unmatched = matching.unmatched(rows)
+    notes = (*profile.notes, *others, *_platform_notes(predicted, profile), shown)
+    unmatched = attribution.unmatched(rows)
+    metrics = step_metrics(step, timeline, predicted)
     return Measured(
-        variant=replace(
-            predicted,
-            name=name,
-            timeline=timeline,
-            metrics=step_metrics(step, timeline, predicted),
-            notes=tuple(notes),
-            held=(),
-            proven=None,
-        ),
+        variant=replace(predicted, name=name, timeline=timeline, metrics=metrics, notes=notes, held=(), proven=None),
         predicted=predicted,
-        observations=_observations(matching, predicted, steps),
+        observations=_observations(attribution, predicted, steps),
         unmatched=unmatched,
         events=len(rows),
         matched=len(rows) - sum(u.count for u in unmatched),
         executions=executions,
         platform=profile.platform,
-        notes=tuple(notes),
+        notes=notes,
+    )
+
+
+def _execution(
+    attribution: Attribution, steps: Mapping[tuple[int, int], Ints], device: int, execution: int | None
+) -> int:
+    """The execution that is shown of a device: the one asked for, else the one of median length.
+
+    Raises UsageError for a device or an execution that is not there.
+    """
+    profile = attribution.profile
+    if not 0 <= device < len(profile.devices):
+        last = len(profile.devices) - 1
+        raise UsageError(f"{profile.source}: devices 0 to {last} are in the profile, but {device} came")
+    where = profile.devices[device]
+    lengths = {number: _length(profile, rows) for (on, number), rows in steps.items() if on == device}
+    if not lengths:
+        raise UsageError(
+            f"{profile.source}: device {device} ({where}) ran nothing of {attribution.program.module.name}"
+        )
+    if execution is None:
+        return next(n for n, length in lengths.items() if length == median_low(lengths.values()))
+    if execution not in lengths:
+        raise UsageError(
+            f"{profile.source}: executions 0 to {max(lengths)} are on {where}, but {execution} was asked for"
+        )
+    return execution
+
+
+def _platform_notes(predicted: Variant, profile: Profile) -> tuple[str, ...]:
+    if profile.platform != "cpu":
+        return ()
+    chip = predicted.program.machine.chip.name
+    return (
+        SYNCHRONOUS,
+        f"Predicted times are of {chip}, not of this CPU: beside its own they show no error of the model.",
     )
 
 
@@ -162,123 +159,11 @@ def best_match(variants: Sequence[Variant], profile: Profile) -> Variant:
 
     Raises InputError where none has any.
     """
-    found = [_Matching(variant.program, profile) for variant in variants]
-    counts = [int((matching.instruction >= 0).sum()) for matching in found]
+    found = [Attribution(variant.program, profile) for variant in variants]
+    counts = [int((attribution.instruction >= 0).sum()) for attribution in found]
     best = counts.index(max(counts))
     found[best].rows()
     return variants[best]
-
-
-class _Matching:
-    """Which instruction each event of a profile belongs to."""
-
-    def __init__(self, program: Program, profile: Profile) -> None:
-        self.program, self.profile = program, profile
-        known = {name: instruction.id for name, instruction in program.module.by_name.items()}
-        known |= _dones(program)
-        ids = np.array([known.get(name, -1) for name in profile.names], dtype=np.int64)
-        self.instruction: Ints = ids[profile.name] if len(profile) else np.zeros(0, dtype=np.int64)
-        """Instruction id by event, -1 for none."""
-        self.executed = _executed(program)
-        device_of = {name: k for k, name in enumerate(profile.devices)}
-        lines = np.array([device_of[line.device] for line in profile.lines], dtype=np.int64)
-        self.device: Ints = lines[profile.line] if len(profile) else np.zeros(0, dtype=np.int64)
-
-    def rows(self) -> tuple[Ints, tuple[str, ...]]:
-        """Events of the program that is this module, and notes about the others.
-
-        Raises InputError where there is none.
-        """
-        profile = self.profile
-        counts = np.zeros(len(profile.modules), dtype=np.int64)
-        np.add.at(counts, profile.module[self.instruction >= 0], 1)
-        if not counts.any():
-            some = ", ".join(profile.names[:3])
-            raise InputError(
-                f"{profile.source}: operations of {self.program.module.name} were expected, but it has none of its "
-                f"instructions, only others such as {some}: give the module that was run (the compiled one, for a "
-                "profile of a job), and the plan that it was run with"
-            )
-        own = int(counts.argmax())
-        others = sorted(name or "one without a name" for k, name in enumerate(profile.modules) if k != own)
-        notes = [f"Other programs in the profile were left out: {', '.join(others)}."] if others else []
-        name, wanted = profile.modules[own].partition("(")[0], self.program.module.name
-        if name and name not in (wanted, RUN_AS_JOB):
-            notes.append(f"The profile is of a program called {name}, but the module is called {wanted}.")
-        return np.flatnonzero(profile.module == own), tuple(notes)
-
-    def steps(self, rows: Ints) -> Mapping[tuple[int, int], Ints]:
-        """(device, number of the execution) → its events that belong to an instruction."""
-        rows = rows[self.instruction[rows] >= 0]
-        numbers = self.profile.execution[rows]
-        if (numbers < 0).any():
-            numbers = self._counted(rows)
-        found: dict[tuple[int, int], list[int]] = {}
-        for row, device, number in zip(rows.tolist(), self.device[rows].tolist(), numbers.tolist(), strict=True):
-            found.setdefault((device, number), []).append(row)
-        return {key: np.array(found[key], dtype=np.int64) for key in sorted(found)}
-
-    def _counted(self, rows: Ints) -> Ints:
-        """Numbers of executions for a profile that has none: each instruction of the entry runs once in each.
-
-        A new execution begins where the first of them comes again.
-        """
-        entry = self.program.module.proto.entry_computation_id
-        home = self.program.module.computation_of
-        profile = self.profile
-        numbers = np.zeros(len(rows), dtype=np.int64)
-        for device in np.unique(self.device[rows]).tolist():
-            mine = np.flatnonzero(self.device[rows] == device)
-            mine = mine[np.argsort(profile.start[rows[mine]], kind="stable")]
-            once = [k for k in mine.tolist() if home[int(self.instruction[rows[k]])] == entry]
-            if not once:
-                continue
-            first = rows[once[0]]
-            mark = (int(self.instruction[first]), int(profile.part[first]))
-            begins = [
-                int(profile.start[rows[k]])
-                for k in once
-                if (int(self.instruction[rows[k]]), int(profile.part[rows[k]])) == mark
-            ]
-            at = np.searchsorted(begins, profile.start[rows[mine]], side="right") - 1
-            numbers[mine] = np.maximum(at, 0)
-        return numbers
-
-    def unmatched(self, rows: Ints) -> tuple[Unmatched, ...]:
-        profile = self.profile
-        found: dict[str, list[int]] = {}
-        for row in rows[self.instruction[rows] < 0].tolist():
-            found.setdefault(profile.names[profile.name[row]], []).append(int(profile.duration[row]))
-        listed = [Unmatched(name, len(times), sum(times)) for name, times in found.items()]
-        return tuple(sorted(listed, key=lambda u: (-u.time, u.name)))
-
-
-def _dones(program: Program) -> Mapping[str, int]:
-    """``NAME/done`` → id of the done whose start is NAME: what a compiler made of one tagged transfer."""
-    return {
-        f"{graph.names[int(graph.partner[node])]}/done": int(graph.ids[node])
-        for graph in program.graphs.values()
-        for node in range(len(graph))
-        if 0 <= graph.partner[node] < node
-    }
-
-
-def _executed(program: Program) -> Mapping[int, int]:
-    """Instruction id → id of the instruction that runs it: the fusion that it is in, else itself."""
-    module = program.module
-    callers = {
-        callee: i.id
-        for i in module.instructions.values()
-        for callee in i.called_computation_ids
-        if callee not in program.graphs
-    }
-    found: dict[int, int] = {}
-    for id_ in module.instructions:
-        runs = id_
-        while module.computation_of[runs] in callers:
-            runs = callers[module.computation_of[runs]]
-        found[id_] = runs
-    return found
 
 
 def _length(profile: Profile, rows: Ints) -> int:
@@ -286,13 +171,13 @@ def _length(profile: Profile, rows: Ints) -> int:
 
 
 def _observations(
-    matching: _Matching, predicted: Variant, steps: Mapping[tuple[int, int], Ints]
+    attribution: Attribution, predicted: Variant, steps: Mapping[tuple[int, int], Ints]
 ) -> tuple[Observation, ...]:
-    profile, module = matching.profile, predicted.program.module
+    profile, module = attribution.profile, predicted.program.module
     totals: dict[int, int] = {}
     counts: dict[int, int] = {}
     for rows in steps.values():
-        for id_, events in _by_instruction(matching, rows).items():
+        for id_, events in _by_instruction(attribution, rows).items():
             totals[id_] = totals.get(id_, 0) + sum(int(profile.duration[row]) for row in events)
             parts = len({int(profile.part[row]) for row in events})
             counts[id_] = counts.get(id_, 0) + len(events) // parts
@@ -300,8 +185,8 @@ def _observations(
     found = []
     for id_ in {*totals, *(i for i, t in model.items() if t.compute or t.transfer)}:
         instruction = module.instructions.get(id_)
-        if instruction is None or instruction.opcode in _FRAMES:
-            continue
+        if instruction is None or instruction.opcode in SEQUENTIAL:
+            continue  # Their time is that of what they run.
         times = model.get(id_)
         transfer = times is not None and times.transfer > 0
         if transfer and ALONE in profile.notes:
@@ -319,25 +204,21 @@ def _observations(
     return tuple(sorted(found, key=lambda o: (-o.measured, -o.predicted, o.name)))
 
 
-_FRAMES = frozenset({"while", "call", "conditional"})
-"""Their time is that of what they run."""
-
-
-def _by_instruction(matching: _Matching, rows: Ints) -> Mapping[int, Sequence[int]]:
+def _by_instruction(attribution: Attribution, rows: Ints) -> Mapping[int, Sequence[int]]:
     """Events of one execution that make up the time of each instruction that runs.
 
     Of a fusion that is run as a call its own event counts, which holds those inside. Of a transfer that has a line of
     its own, that counts; what the compute line shows of it is its issue and its wait.
     """
-    profile, module = matching.profile, matching.program.module
+    profile, module = attribution.profile, attribution.program.module
     own: dict[int, list[int]] = {}
     inside: dict[int, list[int]] = {}
     flying: dict[int, list[int]] = {}
     for row in rows.tolist():
         if profile.copies[row]:
             continue
-        id_ = int(matching.instruction[row])
-        runs = matching.executed[id_]
+        id_ = int(attribution.instruction[row])
+        runs = attribution.executed[id_]
         if profile.lines[profile.line[row]].kind is LaneKind.TRANSFER:
             flying.setdefault(runs, []).append(row)
         else:

@@ -12,14 +12,13 @@ from engine.chips.budget import Kind
 from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.ir.graph import Ints
+from engine.ir.graphs import SEQUENTIAL
 from engine.ir.opcodes import COLLECTIVES, is_start
 from engine.profile.profile import ALONE, SYNCHRONOUS_LANE, Profile
 from engine.session.variant import Variant
 from engine.simulate.categories import compute_categories, transfer_category
 from engine.timeline.lanes import rows as lane_rows
 from engine.timeline.timeline import Category, Curve, Lane, LaneKind, Metrics, Timeline
-
-_FRAMES = frozenset({"while", "call", "conditional"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +163,7 @@ def _slices(step: Step) -> list[_Slice]:
             continue  # inside a fusion that is run as a call: its slice holds this one
         line, start = profile.lines[profile.line[row]], int(profile.start[row])
         end, opcode = start + int(profile.duration[row]), module.instructions[runs].opcode
-        if opcode in _FRAMES:
+        if opcode in SEQUENTIAL:
             slices.append(_Slice(runs, "compute", LaneKind.COMPUTE, start, end, Category.LOOP))
         elif profile.copies[row] or (alone and _transfers(opcode)):
             slices.append(_Slice(runs, "compute", LaneKind.COMPUTE, start, end, Category.COPY))

@@ -10,8 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from engine.cost.costs import Origin
 from engine.session import edits
+from engine.session.attribution import Unmatched
 from engine.session.given import GivenFile, Recording, RecordingKind
-from engine.session.measured import Measured, Observation, Unmatched
+from engine.session.measured import Measured, Observation
 from engine.session.plan import AS_LOADED, Plan
 from engine.session.session import Entry
 from engine.session.variant import Variant

@@ -9,7 +9,8 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from engine.quantities import MINUS, signed_time_text, time_text
-from engine.session.measured import Measured, Observation, Unmatched
+from engine.session.attribution import Unmatched
+from engine.session.measured import Measured, Observation
 from engine.session.session import Entry
 from views.filling import filling
 from views.plain import make_plain
