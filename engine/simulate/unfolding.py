@@ -12,6 +12,7 @@ from engine.simulate.categories import compute_categories, transfer_category, tr
 from engine.simulate.curves import Curves
 from engine.simulate.run import Call, ComputationRun, Stretch
 from engine.simulate.shown import Shown
+from engine.simulate.work import Work
 from engine.timeline.folds import Folds
 from engine.timeline.lanes import rows
 from engine.timeline.timeline import Category, Lane, LaneKind, Timeline
@@ -136,20 +137,20 @@ class _Unfolding:
             ids[blocking], 0, run.depart[blocking], length[blocking], Category.EXPOSED, waits_for=ids[blocking]
         )
 
-        lanes = [self._lane(transfer_lane(work, n, self.links)) for n in transfers.tolist()]
-        kinds = [int(transfer_category(work.kind[n])) for n in transfers.tolist()]
-        yield _table(ids[transfers], lanes, run.depart[transfers], length[transfers], kinds)
-
-        rest = np.array(sorted(run.carried), dtype=np.int64)
-        lanes = [self._lane(transfer_lane(work, n, self.links)) for n in rest.tolist()]
-        kinds = [int(transfer_category(work.kind[n])) for n in rest.tolist()]
-        begins = [run.carried[n][0] for n in rest.tolist()]
-        lengths = [run.carried[n][1] - run.carried[n][0] for n in rest.tolist()]
-        yield _table(ids[rest], lanes, begins, lengths, kinds)
+        yield self._transfers(work, transfers.tolist(), run.depart[transfers], length[transfers])
+        rest = sorted(run.carried.items())
+        begins, lengths = [begin for _, (begin, _) in rest], [end - begin for _, (begin, end) in rest]
+        yield self._transfers(work, [node for node, _ in rest], begins, lengths)
 
         totals = [run.calls[node].totals.makespan for node in called.tolist()]
         trips = [run.calls[node].trips for node in called.tolist()]
         yield _table(ids[called], 0, run.end[called] - totals, totals, Category.LOOP, repeat=trips)
+
+    def _transfers(self, work: Work, nodes: list[int], begin: Ints | list[int], length: Ints | list[int]) -> Ints:
+        """Slices of the transfers of `nodes`, on the lanes that they are drawn on."""
+        lanes = [self._lane(transfer_lane(work, node, self.links)) for node in nodes]
+        categories = [int(transfer_category(work.kind[node])) for node in nodes]
+        return _table(work.graph.ids[nodes], lanes, begin, length, categories)
 
     def _lane(self, name: str) -> int:
         return self.lanes.setdefault(name, len(self.lanes))
