@@ -1,6 +1,7 @@
 """Default plans give way to what reports show under their name, once everything is drawn, and are called what they are.
 
-Reports try each row of sites whole before they show anything; the window shows the plan as it is first. Only where the
+Reports try each row of sites whole before they show anything, and every default scheduler on what decomposes nothing;
+the window shows the plans as they are first. Only where the
 user has not chosen the plan: an entry as it was opened, with its plan and its name untouched, or what was made of it
 here and is now asked for on another machine. It is no step that Undo takes back, for nothing that was decided is lost.
 """
@@ -18,7 +19,7 @@ from app.soon import Soon
 from engine.ir.module import Module
 from engine.session import edits
 from engine.session.evaluation import DECOMPOSED, UNDECOMPOSED, truly_named
-from engine.session.plan import Plan, best_passes, plain_plan
+from engine.session.plan import WHOLE, Plan, best_passes, plain_plan
 from engine.session.pruning import may_be_better
 from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
@@ -76,19 +77,19 @@ class Pruning(QObject):
             if named.name != entry.name:
                 self._store.settle(entries=edits.pruned(session, entry.key, named).entries)
                 return
-            base = _base(session, entry, module)
-            if (entry.key, entry.asked) in self._tried or base is None:
+            if (entry.key, entry.asked) in self._tried:
                 continue
-            if plan == entry.plan and not may_be_better(base, entry.variant):
+            whole, base = entry.name == WHOLE, _base(session, entry, module)
+            if not whole and (base is None or (plan == entry.plan and not may_be_better(base, entry.variant))):
                 continue
             self._tried.add((entry.key, entry.asked))
             self._job = self._jobs.start(
-                f"leaving out what does not pay in {entry.key}",
-                "app.work:prune",
+                f"trying other orders of {entry.key}" if whole else f"leaving out what does not pay in {entry.key}",
+                "app.work:order_best" if whole else "app.work:prune",
                 module,
                 entry.machine,
                 plan,
-                f"{DECOMPOSED}, {plan.scheduler}",
+                WHOLE if whole else f"{DECOMPOSED}, {plan.scheduler}",
                 done=self._arrival(entry, plan),
                 failed=lambda error: self._soon.start(),
                 entry=entry.key,
@@ -113,7 +114,7 @@ class Pruning(QObject):
 
     def _default(self, session: Session, entry: Entry, module: Module) -> Plan | None:
         """The default plan that an up-to-date entry stands for, where nobody chose another one or named it."""
-        if entry.stale or entry.recording is not None or entry.plan.scheduler == "memory":
+        if entry.stale or entry.recording is not None:
             return None
         made = self._made.get(entry.key)
         if made is not None and (entry.module, entry.plan, entry.name) == (
@@ -124,7 +125,11 @@ class Pruning(QObject):
             return made.given
         file = session.module(entry.module)
         plans = file.facts.plans if file is not None and file.facts is not None else ()
-        if entry.plan.passes != best_passes(module) or entry.plan not in (plan for _, plan in plans):
+        if entry.plan not in (plan for _, plan in plans) or entry.plan.scheduler == "memory":
+            return None
+        if entry.name == WHOLE:
+            return entry.plan
+        if entry.plan.passes != best_passes(module):
             return None
         names = (f"{named}, {entry.plan.scheduler}" for named in (DECOMPOSED, UNDECOMPOSED))
         return entry.plan if entry.name in names else None

@@ -16,6 +16,7 @@ from engine.ir.module import Module
 from engine.passes.pipeline import Pipeline
 from engine.session.correspondence import Correspondence, correspond
 from engine.session.evaluation import Evaluator, default_plans, truly_named
+from engine.session.fairness import best_order
 from engine.session.given import GivenFile, content_of
 from engine.session.pairing import are_apart, paired_names
 from engine.session.plan import MachineSpec, Plan, plain_plan
@@ -59,6 +60,11 @@ def prune(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: 
     base = evaluator.evaluate(plain_plan(module), control=control.part(0.0, 0.1))
     given = evaluator.evaluate(plan, name, control.part(0.1, 0.3))
     return truly_named(pruned(evaluator, base, given, control.part(0.3, 1.0)))
+
+
+def order_best(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
+    """The variant that a plan makes in the best of the default schedulers' orders."""
+    return best_order(evaluator_of(module, spec), plan, name, control)
 
 
 def unfold(

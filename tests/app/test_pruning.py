@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from app.settings import Settings
 from engine.hlo.reading import read_bytes, read_here
 from engine.session import edits
 from engine.session.evaluation import Evaluator
-from engine.session.plan import BEST_PASSES, MachineSpec, Plan
+from engine.session.plan import BEST_PASSES, WHOLE, MachineSpec, Plan
 from engine.session.pruning import default_variants
 from engine.session.session import Entry
 from tests.app.waiting import LONG
@@ -101,3 +102,40 @@ def test_the_window_ends_with_what_a_report_shows(qtbot: QtBot, explorer: Explor
             assert any("is left whole" in note for note in entry.variant.notes) == (entry.plan.passes != BEST_PASSES)
             assert store.undo_label is None
             store.become("Machine", edits.on_machine(store.state, MachineSpec("tpu-v5e")))
+
+
+def whole_of(path: Path, chip: str) -> tuple[Plan, int]:
+    """Plan and makespan of what decomposes nothing, as a report has them."""
+    found = default_variants(Evaluator(read_here(read_bytes(str(path)), str(path)), MachineSpec(chip)))
+    return next((v.plan, v.metrics.makespan) for v in found if v.name == WHOLE)
+
+
+def test_what_decomposes_nothing_is_in_the_order_that_gains_are_measured_against(
+    qtbot: QtBot, explorer: Explorer
+) -> None:
+    """Top-down is faster than bottom-up on the first chip, not on the second."""
+    path, store = SAMPLES / "mlp_fig3_train_2x4_bf16.hlo", explorer.store
+    explorer.open(str(path))
+    orders = []
+    qtbot.waitUntil(lambda: len(store.state.entries) == 3, timeout=LONG)
+    for chip in ("h100", "tpu-v4"):
+        store.become("Machine", edits.on_machine(store.state, MachineSpec(chip)))
+        plan, makespan = whole_of(path, chip)
+
+        def is_there(plan: Plan = plan, makespan: int = makespan) -> bool:
+            entry = store.state.entry("C")
+            if entry is None or entry.pending or entry.variant is None:
+                return False
+            return (entry.name, entry.plan, entry.variant.metrics.makespan) == (WHOLE, plan, makespan)
+
+        qtbot.waitUntil(is_there, timeout=LONG)
+        orders.append(plan.scheduler)
+    assert orders[0] != "bottom-up"
+    # Once chosen, an order stays.
+    chosen = replace(plan, scheduler="memory")
+    store.become("Plan", edits.planned(store.state, "C", chosen))
+    qtbot.waitUntil(lambda: not any(job.state == "running" for job in explorer.jobs()), timeout=LONG)
+    qtbot.wait(50)
+    entry = store.state.entry("C")
+    assert entry is not None
+    assert entry.plan == chosen
