@@ -8,7 +8,9 @@ from pathlib import PurePath
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from engine.session.folders import file_names
 from engine.session.session import Session
+from views.menu_text import verbatim
 from views.ports import Host, follow
 from views.theme import GRID, axis_font, code_font
 
@@ -59,8 +61,8 @@ class Welcome(QWidget):
             caption = QLabel("Recent")
             caption.setFont(axis_font())
             self._recent.addWidget(caption, 0, Qt.AlignmentFlag.AlignHCenter)
-        for path in paths:
-            button = QPushButton(_short(path))
+        for path, name in zip(paths, file_names(paths), strict=True):
+            button = QPushButton(verbatim(name))
             button.setFlat(True)
             button.setToolTip(path)
             button.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -70,11 +72,6 @@ class Welcome(QWidget):
 
 def _opener(host: Host, path: str) -> Callable[[], None]:
     return lambda: host.open(path)
-
-
-def _short(path: str) -> str:
-    place = PurePath(path)
-    return f"{place.name}  —  {place.parent.name}" if place.parent.name else place.name
 
 
 def _buttons(*named: tuple[str, Callable[[], None]]) -> QHBoxLayout:

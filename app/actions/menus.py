@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu
 
 from app.actions.action import Action, Scope
 from app.actions.table import ACTIONS, MENUS
+from engine.session.folders import file_names
 from engine.session.session import Session
 from views.menu_text import verbatim
 from views.ports import follow
@@ -76,6 +77,7 @@ def retitle_history(made: Mapping[str, QAction], undo: str | None, redo: str | N
 
 def _add_recent(explorer: Explorer, menu: QMenu, before: QAction) -> None:
     recent = QMenu("Open recent", menu)
+    recent.setToolTipsVisible(True)  # Qt's signature
     menu.insertMenu(before, recent)
 
     def opener(path: str) -> Callable[[], None]:
@@ -83,9 +85,12 @@ def _add_recent(explorer: Explorer, menu: QMenu, before: QAction) -> None:
 
     def fill() -> None:
         recent.clear()
-        for path in explorer.recent():
-            recent.addAction(verbatim(path), opener(path))
-        if not explorer.recent():
+        paths = explorer.recent()
+        for path, name in zip(paths, file_names(paths), strict=True):
+            entry = recent.addAction(verbatim(name), opener(path))
+            entry.setToolTip(path)
+            entry.setStatusTip(path)
+        if not paths:
             recent.addAction("nothing was opened yet").setEnabled(False)  # Qt's signature
 
     recent.aboutToShow.connect(fill)

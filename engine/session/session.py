@@ -10,6 +10,7 @@ from typing import NamedTuple
 from engine.chips.budget import Budget
 from engine.hlo.dump import module_title
 from engine.session.correspondence import Correspondence
+from engine.session.folders import telling_folders
 from engine.session.given import Recording
 from engine.session.lanes import Lanes
 from engine.session.plan import MachineSpec, Plan
@@ -241,22 +242,15 @@ class Session:
 
 
 def labels(modules: Sequence[ModuleFile]) -> Mapping[str, str]:
-    """Key → what a module is called: its given name, or its file's, with as much of the folder as tells it apart."""
+    """Key → what a module is called: its given name, or its file's, with as much as needed to tell it apart: of the
+    folder, or the ending."""
     titles = {m.key: m.name or module_title(m.path) for m in modules}
     found = {}
     for module in modules:
-        title = titles[module.key]
-        alike = [PurePath(m.path).parts for m in modules if titles[m.key] == title and m.path != module.path]
-        folder = _telling(PurePath(module.path).parts, alike)
-        found[module.key] = f"{folder}{title}"
+        title, file = titles[module.key], PurePath(module.path).name
+        alike = [m.path for m in modules if titles[m.key] == title and m.path != module.path]
+        namesakes = [path for path in alike if PurePath(path).name == file]
+        if len(namesakes) < len(alike):
+            title = f"{title} ({file})" if module.name else file
+        found[module.key] = f"{telling_folders(module.path, namesakes)}{title}"
     return found
-
-
-def _telling(parts: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
-    """The folder nearest to a file by which it differs from others, as what comes before its name; empty for none."""
-    depth = 1
-    while depth < len(parts) and any(other[-depth:] == parts[-depth:] for other in others):
-        depth += 1
-    if not others or depth == 1:
-        return ""
-    return f"{parts[-depth]}/" if depth == 2 else f"{parts[-depth]}/…/"

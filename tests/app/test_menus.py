@@ -13,4 +13,13 @@ def test_a_recent_file_is_shown_by_its_name(qtbot: QtBot, explorer: Explorer) ->
     menus = explorer.window.menus.findChildren(QMenu)
     recent = next(menu for menu in menus if menu.title() == "Open recent")
     recent.aboutToShow.emit()
-    assert recent.actions()[0].iconText() == "/data/ring&chain.hlo"
+    (entry,) = recent.actions()
+    assert entry.iconText() == "ring&chain.hlo  —  data"
+    assert entry.toolTip() == "/data/ring&chain.hlo"
+    for job in ("morning", "evening"):
+        explorer.settings.remember(f"/jobs/{job}/capture/partitioned.hlo")
+    recent.aboutToShow.emit()
+    assert [entry.iconText() for entry in recent.actions()[:2]] == [
+        "partitioned.hlo  —  evening/capture",
+        "partitioned.hlo  —  morning/capture",
+    ]

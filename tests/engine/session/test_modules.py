@@ -87,6 +87,7 @@ def test_names_tell_modules_apart() -> None:
         "new/partitioned",
         "other",
     ]
+    assert files("/a/step.hlo", "/a/step.pb", "/b/step.hlo") == ["a/step.hlo", "step.pb", "b/step.hlo"]
     named = edits.module_named(with_another(opened()), "2", " with remat ")
     assert (named.label("1"), named.label("2")) == ("before", "with remat")
     entry = named.entries[0]
