@@ -127,7 +127,7 @@ class Opening:
         name, accepted = QInputDialog.getText(
             self._explorer.window,
             "Name",
-            f"Name of the module {Path(module.path).name}:",
+            verbatim(f"Name of the module {Path(module.path).name}:"),
             text=session.label(module.key),
         )
         if accepted:

@@ -245,7 +245,9 @@ class MainWindow(QMainWindow):
 
     def _retitle(self) -> None:
         name, kept = _named(self._host.store.state), PurePath(self._session_path).name
-        self.setWindowTitle(" — ".join(filter(None, (f"{name}[*]" if name else "", kept, "Lapstrake"))))
+        self.setWindowTitle(
+            " — ".join(filter(None, (f"{_unmarked(name)}[*]" if name else "", _unmarked(kept), "Lapstrake")))
+        )
 
     def perform(self, action: str) -> None:
         """Do what the action of that id does."""
@@ -267,6 +269,11 @@ class MainWindow(QMainWindow):
             return
         self._host.perform("leave")
         super().closeEvent(event)
+
+
+def _unmarked(name: str) -> str:
+    """A name in the window's title, where Qt takes ``[*]`` for the place of the mark of what is not saved."""
+    return name.replace("[*]", "[*][*]")
 
 
 def _named(session: Session) -> str:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from views.menu_text import as_shown
 from views.theme import GRID
 
 _KEYS = Qt.ItemDataRole.UserRole + 1
@@ -59,15 +60,18 @@ class CommandPalette(QFrame):
     def _fill(self, text: str) -> None:
         self.list.clear()
         ranked = sorted(
-            (rank, n) for n, action in enumerate(self._actions) if (rank := match(text, action.text())) is not None
+            (rank, n)
+            for n, action in enumerate(self._actions)
+            if (rank := match(text, as_shown(action.text()))) is not None
         )
         for _, n in ranked:
             action = self._actions[n]
             keys = action.shortcut().toString(action.shortcut().SequenceFormat.NativeText)
-            item = QListWidgetItem(action.text())
+            title = as_shown(action.text())
+            item = QListWidgetItem(title)
             item.setData(Qt.ItemDataRole.UserRole, n)
             item.setData(_KEYS, keys)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{action.text()}, {keys}" if keys else action.text())
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{title}, {keys}" if keys else title)
             item.setToolTip(action.toolTip())
             if not action.isEnabled():
                 item.setFlags(Qt.ItemFlag.NoItemFlags)

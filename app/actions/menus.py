@@ -71,7 +71,7 @@ def retitle_history(made: Mapping[str, QAction], undo: str | None, redo: str | N
     """Say what undo and redo would do."""
     for id_, label in (("undo", undo), ("redo", redo)):
         word = id_.capitalize()
-        made[id_].setText(f"{word} {label}" if label else word)
+        made[id_].setText(verbatim(f"{word} {label}") if label else word)
         made[id_].setEnabled(label is not None)
 
 

@@ -75,6 +75,8 @@ def test_a_file_is_removed_as_one_step_and_another_imported(qtbot: QtBot) -> Non
     assert edits.costs_of(at.store.state) == (PROFILE,)
     assert button.text() == "run.xplane.pb"
     assert at.store.undo() == "Remove costs costs.csv"
+    at.store.become("Costs", edits.with_costs(at.store.state, [replace(PROFILE, path="/runs/a&b.xplane.pb")]))
+    assert button.text() == "a&&b.xplane.pb"
     shown.close()
 
 

@@ -37,6 +37,7 @@ from views.fusion.harm import FusionRow, fusion_rows, taken
 from views.fusion.inside import inside_of
 from views.fusion.strips import Strips
 from views.hint import Hint, open_first
+from views.menu_text import verbatim
 from views.plain import make_plain
 from views.ports import Host, follow, in_view
 from views.stale import StaleNote
@@ -259,7 +260,7 @@ class FusionPane(QWidget):
             self._preview_best(row, entry)
 
     def _previewer(self, choice: Alternative) -> QRadioButton:
-        button = QRadioButton(choice.what)
+        button = QRadioButton(verbatim(choice.what))
         button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         button.setAccessibleName(f"compare: {choice.what}")
         button.setChecked(choice == self._tried)

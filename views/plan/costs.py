@@ -24,6 +24,7 @@ from engine.session import edits
 from engine.session.given import GivenFile
 from engine.session.session import Session
 from views.icons import icon
+from views.menu_text import verbatim
 from views.ports import Host, follow
 from views.theme import GRID, axis_font, code_font
 
@@ -110,7 +111,9 @@ class CostsButton(QToolButton):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if "entries" in changed:
             files = edits.costs_of(session)
-            self.setText("model" if not files else files[0].name if len(files) == 1 else f"{len(files)} files")
+            self.setText(
+                "model" if not files else verbatim(files[0].name) if len(files) == 1 else f"{len(files)} files"
+            )
 
 
 class CostsList(QFrame):

@@ -25,6 +25,7 @@ from engine.execute.devices import Platform
 from engine.session.session import Session
 from views.flow import FlowLayout
 from views.icons import icon
+from views.menu_text import verbatim
 from views.runs.rows import platform_facts, platform_title, runnable, usual_choice
 from views.runs.runner import Runner, Task, Wish
 from views.theme import GRID, Theme, axis_font
@@ -146,7 +147,7 @@ class Controls(QWidget):
 
     def _show_inputs(self) -> None:
         name = Path(self.inputs_path).name
-        self.inputs.setText(f"{name} ✕" if name else "random …")
+        self.inputs.setText(verbatim(f"{name} ✕") if name else "random …")
         self.inputs.setAccessibleName(f"inputs from {name}: click for random ones" if name else "inputs: random")
         self.seed.setEnabled(not name)
         self.seeds.setEnabled(not name)

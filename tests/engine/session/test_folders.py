@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from engine.session.folders import file_names, telling_folders
 
-_PATHS = st.lists(st.lists(st.sampled_from("abc"), max_size=4).map(lambda p: "/" + "/".join([*p, "m.hlo"])), unique=True)
+_PATHS = st.lists(
+    st.lists(st.sampled_from("abc"), max_size=4).map(lambda p: "/" + "/".join([*p, "m.hlo"])), unique=True
+)
 
 
 def test_a_file_is_named_with_its_folder() -> None:
