@@ -416,6 +416,32 @@ class TestCompare:
         items = [pane.table.item(1, column) for column in range(pane.table.columnCount())]
         assert all(item.toolTip() for item in items if item is not None and item.text())
 
+    @pytest.mark.parametrize("name", ["B", "a name that is longer than any column, and then some"])
+    def test_where_it_is_narrow_what_matters_less_goes_and_nothing_scrolls_sideways(
+        self, qtbot: QtBot, host: FakeHost, name: str
+    ) -> None:
+        host.store.settle(entries=edits.renamed(host.store.state, "B", name).entries)
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        pane.chart.hide()
+        pane.show()
+        for width, missed in ((1800, set[str]()), (900, {"passes"}), (520, {"passes", "budget", "scheduler"})):
+            pane.resize(width, 300)
+            QCoreApplication.processEvents()
+            titles = [
+                pane.table.model().headerData(n, Qt.Orientation.Horizontal)
+                for n in range(pane.table.columnCount())
+                if not pane.table.isColumnHidden(n)
+            ]
+            assert not missed & set(titles)
+            assert {"variant", "makespan", "change", "exposed", "peak memory"} <= set(titles)
+            assert pane.table.horizontalScrollBar().maximum() == 0
+            named = pane.table.item(1, 2)
+            assert named is not None
+            assert named.toolTip().startswith(name)
+            assert ("passes: decompose" in named.toolTip()) == bool(missed)
+        pane.close()
+
     def test_try_all_fills_as_results_come_and_a_tried_plan_can_be_added(self, qtbot: QtBot, host: FakeHost) -> None:
         pane = ComparePane(host)
         qtbot.addWidget(pane)

@@ -28,6 +28,7 @@ from engine.timeline.timeline import Metrics
 from views.chart import Chart, Point, Series
 from views.compare.figures import COLUMNS, all_plans, best_of, budget_title, pareto, tried_title
 from views.filling import filling
+from views.fitting import Fitting
 from views.hint import Hint, open_first
 from views.plain import make_plain
 from views.ports import Gone, Host, follow
@@ -41,6 +42,9 @@ _BUDGET = _HEAD.index("budget")
 _PLAN = ("scheduler", "budget")
 """Columns that stand right of the figures: variants are named after them, and figures are what is compared."""
 _TAIL = ("change", "best order", "times from", "passes")
+_NAME = _HEAD.index("variant")
+_FIRST_TO_GO = ("passes", "budget", "in flight", "best order", "times from", "over bound", "scheduler", "overlapped")
+"""Columns that are hidden where the table is narrow, least missed first."""
 _CHANGE = len(_HEAD) + len(COLUMNS)
 """Column of the makespan against the base's, shown beside the makespan."""
 
@@ -92,10 +96,11 @@ class ComparePane(QWidget):
         self._tried_of = ""
         self._gone = Gone(host.store.state)
         self.table = QTableWidget(0, len(_HEAD) + len(COLUMNS) + len(_TAIL))
-        self.table.setHorizontalHeaderLabels((*_HEAD, *(c.title for c in COLUMNS), *_TAIL))
+        titles = (*_HEAD, *(c.title for c in COLUMNS), *_TAIL)
+        self.table.setHorizontalHeaderLabels(titles)
+        self._first_to_go = tuple(map(titles.index, _FIRST_TO_GO))
         make_plain(self.table, (*range(len(_HEAD), _CHANGE + 1),))
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self.table.horizontalHeader().setMaximumSectionSize(50 * GRID)
         self.table.horizontalHeader().setSectionResizeMode(
             self.table.columnCount() - 1, QHeaderView.ResizeMode.Interactive
         )
@@ -107,6 +112,7 @@ class ComparePane(QWidget):
         self.table.horizontalHeader().moveSection(_CHANGE, len(_HEAD) - len(_PLAN) + 1)
         self.table.horizontalHeader().setStretchLastSection(True)  # Qt's signature
         self.table.setAccessibleName("comparison of variants")
+        self._fitting = Fitting(self.table, _NAME, self._order)
         for number, column in enumerate(COLUMNS):
             header = self.table.horizontalHeaderItem(len(_HEAD) + number)
             if header is not None:
@@ -183,8 +189,15 @@ class ComparePane(QWidget):
         self.button.setEnabled(session.active_variant is not None)
         self.table.setVisible(bool(self._lines or self._failed))
         self.table.setColumnHidden(_MODULE, len(session.modules) < 2)  # Qt's signature
+        self._fitting.fit()
         self.chart.setVisible(len(self._lines) > 1)
         self.text.setText(self._said(session))
+
+    def _order(self) -> Sequence[int]:
+        """Columns that may go; where times come from matters most where they come from several places."""
+        source = self._first_to_go[_FIRST_TO_GO.index("times from")]
+        mixed = len({line.source for line in self._lines}) > 1
+        return sorted(self._first_to_go, key=lambda column: mixed and column == source)
 
     def _gather(self, session: Session) -> tuple[Line, ...]:
         shown = [
