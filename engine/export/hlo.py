@@ -17,7 +17,7 @@ from engine.schedule.problem import Schedule
 
 Format = Literal["hlo", "pb", "stablehlo"]
 
-DEADLINE = 300.0
+_DEADLINE = 300.0
 """Seconds that XLA may take to print a module."""
 
 
@@ -26,7 +26,6 @@ def export_bytes(
     to: Format,
     schedule: Schedule | None = None,
     *,
-    deadline: float = DEADLINE,
     control: Control = QUIET,
 ) -> bytes:
     """The contents of a file in the format `to`, made in a worker process.
@@ -36,7 +35,7 @@ def export_bytes(
     readers infer them from the replica groups. Raises WorkerError when XLA does not survive, XlaError when it refuses.
     """
     ordered = module if schedule is None else with_schedule(module, schedule)
-    content = worker.call("engine.export.hlo:export_in_worker", ordered, to, deadline=deadline, control=control)
+    content = worker.call("engine.export.hlo:export_in_worker", ordered, to, deadline=_DEADLINE, control=control)
     assert isinstance(content, bytes)
     return content
 

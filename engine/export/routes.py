@@ -73,8 +73,12 @@ def _dot_merging(program: Program, family: str) -> Iterator[str]:
             return
 
 
-def _some(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+_NAMED = 3
+"""How many instructions a warning names."""
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 class Kind(Enum):

@@ -100,9 +100,9 @@ def skeleton_of(outline: Outline, opened: frozenset[int] = frozenset()) -> Skele
     )
 
 
-def picture_of(outline: Outline, opened: frozenset[int] = frozenset(), control: Control = QUIET) -> Picture:
+def picture_of(outline: Outline, opened: frozenset[int] = frozenset()) -> Picture:
     """Lay out what is seen when `opened` are open. Raises UsageError beyond `MOST` nodes."""
-    return arrange(skeleton_of(outline, opened), control)
+    return arrange(skeleton_of(outline, opened))
 
 
 def arrange(skeleton: Skeleton, control: Control = QUIET) -> Picture:

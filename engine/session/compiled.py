@@ -10,30 +10,13 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.control import QUIET, Control
 from engine.cost.program import Program
-from engine.cost.scheduled_module import ScheduledModule, read_scheduled_module
+from engine.cost.scheduled_module import ScheduledModule
 from engine.ir.module import Module
 from engine.session.aligning import aligned
 from engine.session.plan import AS_LOADED, MachineSpec
 from engine.session.variant import Variant
 from engine.simulate.replay import Replay, replay
 from engine.timeline.timeline import Timeline
-
-
-def compiler_variant(
-    text: str,
-    path: str,
-    spec: MachineSpec,
-    name: str = "compiler",
-    control: Control = QUIET,
-    loaded: Module | None = None,
-) -> Variant:
-    """The variant of a ScheduleProto's `text`; `path` is for messages. With `loaded`, the module that the compiler was
-    given, its instructions get their origins there, so that it can be compared with our variants.
-
-    Its module is the one inside the schedule. Its times are the compiler's, with the waits inside loops that the
-    compiler's own totals leave out; a note says what these come to. Raises InputError where the text is damaged.
-    """
-    return predicted_variant(read_scheduled_module(text, path), spec, name, control, loaded)
 
 
 def predicted_variant(
@@ -43,7 +26,12 @@ def predicted_variant(
     control: Control = QUIET,
     loaded: Module | None = None,
 ) -> Variant:
-    """As `compiler_variant`, of a schedule that is read already."""
+    """The variant of what a compiler predicted. With `loaded`, the module that the compiler was given, its instructions
+    get their origins there, so that it can be compared with our variants.
+
+    Its module is the one inside the schedule. Its times are the compiler's, with the waits inside loops that the
+    compiler's own totals leave out; a note says what these come to.
+    """
     if loaded is not None:
         scheduled = replace(scheduled, module=aligned(scheduled.module, loaded))
     machine = machine_for(scheduled.module, load_chip(spec.chip), spec.topology, spec.mesh)

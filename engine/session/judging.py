@@ -97,7 +97,7 @@ class Judgement:
 
 
 def judge(
-    production: Production, evaluator: Evaluator, found: Tuning, *, most: int = MOST, control: Control = QUIET
+    production: Production, evaluator: Evaluator, found: Tuning, *, control: Control = QUIET
 ) -> tuple[Tuning, Judgement]:
     """What the search found, with the plan as its best that the compiler finds fastest; and what it says of each.
 
@@ -106,7 +106,7 @@ def judge(
     """
     check_installed(production.target)
     ours = OURS[production.target.platform]
-    known = contenders(production, found.trials, most, control.part(0.0, 0.1))
+    known = contenders(production, found.trials, MOST, control.part(0.0, 0.1))
     asked = [*_own(production), *((plan.passes, plan, module, ours) for plan, module in known)]
     judgement = _ask(production, asked, control.part(0.1, 1.0))
     chosen = judgement.best.plan

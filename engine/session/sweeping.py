@@ -121,11 +121,15 @@ def sweep_partitions(
     return tuple(rows)
 
 
-def knee(rows: Sequence[Row], tolerance: float = 0.01) -> Row | None:
-    """The first row within `tolerance` of the shortest makespan: of a sweep over budgets, the one that is enough."""
+_ENOUGH = 1.01
+"""Times the shortest makespan of a sweep: what is as fast as that."""
+
+
+def knee(rows: Sequence[Row]) -> Row | None:
+    """The first row within 1 % of the shortest makespan: of a sweep over budgets, the one that is enough."""
     found = [row for row in rows if row.metrics is not None]
     best = min((row.metrics.makespan for row in found if row.metrics), default=0)
-    return next((row for row in found if row.metrics and row.metrics.makespan <= best * (1 + tolerance)), None)
+    return next((row for row in found if row.metrics and row.metrics.makespan <= best * _ENOUGH), None)
 
 
 def with_bandwidth(chip: Chip, factor: float) -> Chip:

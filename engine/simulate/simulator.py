@@ -57,9 +57,9 @@ def simulate(
     return Simulation(timeline, metrics_of(program, entry, limits), limits, runs)
 
 
-def makespan_of(program: Program, schedule: Schedule, options: SimulationOptions = DEFAULT) -> int:
+def makespan_of(program: Program, schedule: Schedule) -> int:
     """Picoseconds of one execution, where nothing else is asked: no timeline is drawn."""
-    return simulate_computations(program, schedule, options)[program.module.proto.entry_computation_id].makespan
+    return simulate_computations(program, schedule)[program.module.proto.entry_computation_id].makespan
 
 
 def simulate_computation(

@@ -109,13 +109,13 @@ class GraphView(QGraphicsView):
         if self.shown is not None:
             self.show_box(0)
 
-    def show_box(self, position: int, margin: float = 0.0, most: float = 1.0) -> None:
+    def show_box(self, position: int, margin: float = 0.0) -> None:
         """Fit one node or frame with some room around."""
         box = self.box(position)
         if box is not None:
             area = self.viewport().size()
             box.adjust(-margin, -margin, margin, margin)
-            self.camera.fit(box, area.width(), area.height(), most)
+            self.camera.fit(box, area.width(), area.height())
 
     def box(self, position: int) -> QRectF | None:
         return self._over.box(position) if self._over is not None else None

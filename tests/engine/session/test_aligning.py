@@ -14,7 +14,7 @@ from engine.hlo.reading import read_bytes, read_here
 from engine.hlo.verifying import verify
 from engine.ir.module import Module
 from engine.session.aligning import aligned
-from engine.session.compiled import compiler_variant
+from engine.session.compiled import predicted_variant
 from engine.session.matching import Match
 from engine.session.plan import MachineSpec
 from tests.places import COMPILED, PARTITIONED
@@ -60,7 +60,7 @@ def test_a_module_beside_itself(loaded: Module) -> None:
 
 
 def test_a_selection_goes_over_to_the_compilers_module_and_back(loaded: Module, schedule: str) -> None:
-    variant = compiler_variant(schedule, "schedule", MachineSpec("tpu-v4"), loaded=loaded)
+    variant = predicted_variant(read_scheduled_module(schedule, "schedule"), MachineSpec("tpu-v4"), loaded=loaded)
     module = variant.program.module
     permute = next(
         i for i in module.instructions.values() if i.opcode == "collective-permute-start" and i.id in module.origins

@@ -7,8 +7,9 @@ import gzip
 import pytest
 
 from engine.cost.costs import Origin
+from engine.cost.scheduled_module import read_scheduled_module
 from engine.errors import InputError
-from engine.session.compiled import compiler_variant
+from engine.session.compiled import predicted_variant
 from engine.session.plan import MachineSpec
 from tests.places import COMPILED
 
@@ -16,7 +17,8 @@ PATH = COMPILED / "we_v4-4x4x4_2d_8x8_d8192_L2_scan_offasync.schedule.txt.gz"
 
 
 def test_the_compilers_schedule_is_a_variant_with_its_own_times() -> None:
-    variant = compiler_variant(gzip.decompress(PATH.read_bytes()).decode(), str(PATH), MachineSpec("tpu-v4"))
+    predicted = read_scheduled_module(gzip.decompress(PATH.read_bytes()).decode(), str(PATH))
+    variant = predicted_variant(predicted, MachineSpec("tpu-v4"))
     assert variant.source is Origin.COMPILER
     assert variant.metrics.makespan == variant.timeline.makespan
     assert variant.metrics.makespan >= variant.metrics.lower_bound
@@ -27,4 +29,4 @@ def test_the_compilers_schedule_is_a_variant_with_its_own_times() -> None:
 
 def test_a_damaged_schedule_is_an_input_error() -> None:
     with pytest.raises(InputError, match="ScheduleProto"):
-        compiler_variant("hlo_module {\n}\n", "a.txt", MachineSpec("tpu-v4"))
+        read_scheduled_module("hlo_module {\n}\n", "a.txt")

@@ -1,4 +1,4 @@
-"""The critical path covers the makespan without holes and says why each piece begins when it does."""
+"""The critical path covers the makespan without holes, through what was waited for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir.module import Header, Module
 from engine.schedule.problem import Order, Schedule
 from engine.simulate.simulator import SimulationOptions, simulate
-from engine.timeline.critical_path import Reason, critical_path
+from engine.timeline.critical_path import critical_path
 from engine.timeline.timeline import Category, Curve, Lane, LaneKind, Timeline
 from tests.engine.simulate.synthetic import Sketch, assemble, draw_program
 
@@ -38,14 +38,13 @@ def timeline_of(program: Program, cap: int = 200_000) -> Timeline:
 def test_pieces_cover_the_makespan_without_holes(random_: random.Random, cap: int) -> None:
     program = draw_program(random_, MACHINE)
     timeline = timeline_of(program, cap)
-    path = critical_path(timeline, program.graphs)
+    path = critical_path(timeline)
     assert (path.end > path.start).all()
     if len(path):
         assert (path.start[0], path.end[-1]) == (0, timeline.makespan)
         assert (path.start[1:] == path.end[:-1]).all()
     else:
         assert timeline.makespan == 0
-    assert sum(path.time_by_category(timeline).values()) == timeline.makespan
     for row, start, end in zip(path.rows.tolist(), path.start.tolist(), path.end.tolist(), strict=True):
         assert row >= 0, "nothing in a simulation is idle"
         assert timeline.start[row] <= start
@@ -63,17 +62,10 @@ def test_the_path_goes_through_the_transfer_that_is_waited_for() -> None:
     sketch.compute(1 * US, first)
     program = assemble([sketch], MACHINE)
     timeline = timeline_of(program)
-    path = critical_path(timeline, program.graphs)
+    path = critical_path(timeline)
     assert timeline.instruction[path.rows].tolist() == [1, 2, 5, 6, 7]
-    assert path.reason.tolist() == [Reason.BEGIN, Reason.ISSUE, Reason.TRANSFER, Reason.RESULT, Reason.STREAM]
-    assert path.time_by_category(timeline) == {Category.ELEMENTWISE: 11 * US, Category.PERMUTE: 10 * US}
-
-
-def test_without_graphs_nothing_is_said_to_read_anything() -> None:
-    sketch = Sketch()
-    sketch.compute(US, sketch.compute(US))
-    path = critical_path(timeline_of(assemble([sketch], MACHINE)))
-    assert path.reason.tolist() == [Reason.BEGIN, Reason.STREAM]
+    assert (path.end - path.start).tolist() == [2 * US, 10 * US, 3 * US, 5 * US, US]
+    assert (timeline.category[path.rows] == Category.PERMUTE).tolist() == [False, True, False, False, False]
 
 
 @pytest.mark.parametrize("trips", [3, 1000])
@@ -85,7 +77,7 @@ def test_iterations_that_are_not_shown_are_one_piece(trips: int) -> None:
     program = assemble([condition, body, entry], MACHINE)
     timeline = timeline_of(program, cap=10)
     path = critical_path(timeline)
-    hidden = path.reason == Reason.HIDDEN
+    hidden = timeline.category[path.rows] == Category.LOOP
     assert int(hidden.sum()) == (1 if trips > 3 else 0)
     assert int((path.end - path.start)[hidden].sum()) == (trips - 3) * 2 * US
 
@@ -111,4 +103,3 @@ def test_a_measured_transfer_may_begin_within_other_work() -> None:
     assert path.rows.tolist() == [0, 3, 2, -1]
     assert path.start.tolist() == [0, 4, 25, 30]
     assert path.end.tolist() == [4, 25, 30, 32]
-    assert path.reason.tolist() == [Reason.BEGIN, Reason.ISSUE, Reason.TRANSFER, Reason.IDLE]
