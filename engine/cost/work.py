@@ -23,20 +23,24 @@ FREE = frozenset(
 )  # fmt: skip
 """Opcodes that cost nothing."""
 _SLICING = frozenset({"slice", "dynamic-slice", "gather"})
-_TRANSCENDENTAL = frozenset(
+TRANSCENDENTAL = frozenset(
     {
-        "exponential", "exponential-minus-one", "log", "log-plus-one", "tanh", "logistic", "sine", "cosine", "tan",
-        "power", "erf", "cbrt", "atan2", "rsqrt", "sqrt", "divide", "remainder",
+        "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "divide", "erf", "exponential",
+        "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "remainder", "rsqrt", "sine", "sinh",
+        "sqrt", "tan", "tanh",
     }
 )  # fmt: skip
-_MOVES = frozenset(
+"""What is looked up or iterated for, not computed in one operation."""
+MOVES = frozenset(
     {
         "copy", "transpose", "reshape", "broadcast", "concatenate", "pad", "reverse", "iota", "bitcast", "tuple",
         "get-tuple-element", "parameter", "constant", "dynamic-update-slice", *_SLICING,
     }
 )  # fmt: skip
-_REDUCING = frozenset({"reduce", "reduce-window", "select-and-scatter"})
-_MATMULS = frozenset({"dot", "convolution"})
+REDUCING = frozenset({"reduce", "reduce-window", "select-and-scatter"})
+SORTING = frozenset({"fft", "sort", "topk"})
+"""What takes about n·log n operations."""
+MATMULS = frozenset({"dot", "convolution"})
 _WORD = 32
 """Bits of an element of a vector register."""
 
@@ -241,13 +245,13 @@ class _Backwards:
 
 
 def _multiplies(instruction: HloInstructionProto) -> bool:
-    return instruction.opcode in _MATMULS or library_matmul(instruction) is not None
+    return instruction.opcode in MATMULS or library_matmul(instruction) is not None
 
 
 def _share_read(instruction: HloInstructionProto, k: int, operands: list[ShapeProto], share: float) -> float:
     """Share of operand k that is needed for `share` of the result."""
     opcode = instruction.opcode
-    if opcode in _MATMULS or opcode in _REDUCING or opcode in ("tuple", "concatenate"):
+    if opcode in MATMULS or opcode in REDUCING or opcode in ("tuple", "concatenate"):
         return share
     if opcode in _SLICING or opcode in ("pad", "broadcast"):
         if k > 0:
@@ -284,15 +288,15 @@ def padded_elements(shape: ShapeProto) -> int:
 def _compute(work: Work, instruction: HloInstructionProto, operands: list[ShapeProto], share: float) -> None:
     """Count the operations of a share of an instruction that is not a fusion."""
     opcode = instruction.opcode
-    if opcode in _MATMULS:
+    if opcode in MATMULS:
         work.matmuls.append(matmul_of(instruction, operands[0], operands[1]))
     elif opcode == "custom-call" and (gemm := library_matmul(instruction)) is not None:
         work.matmuls.append(matmul_of(gemm, operands[0], operands[1]))
-    elif opcode in _REDUCING:
+    elif opcode in REDUCING:
         work.vector += share * sum(prod(o.dimensions) for o in operands)
-    elif opcode in ("sort", "fft"):
+    elif opcode in SORTING:
         work.vector += share * sum(prod(o.dimensions) * log2(max(2, prod(o.dimensions))) for o in operands)
-    elif opcode in _TRANSCENDENTAL:
+    elif opcode in TRANSCENDENTAL:
         work.transcendental += share * prod(instruction.shape.dimensions)
-    elif opcode not in _MOVES:
+    elif opcode not in MOVES:
         work.vector += share * shapes.element_count(instruction.shape)

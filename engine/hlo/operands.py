@@ -20,7 +20,7 @@ exponential-minus-one floor imag is-finite log log-plus-one logistic negate not 
 reduce-precision round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh
 """
 _BINARY = """
-add and atan2 compare complex divide maximum minimum multiply or power remainder shift-left shift-right-arithmetic
+add and atan2 compare complex divide maximum minimum mulhi multiply or power remainder shift-left shift-right-arithmetic
 shift-right-logical subtract xor
 """
 

@@ -1,7 +1,7 @@
 """Which operands' memory the result of an instruction is: XLA's rules for values that share a buffer.
 
-Sources: XLA's HloDataflowAnalysis and BufferAssignment as documented in openxla.org/xla and the operation semantics of
-the asynchronous operations (their starts carry operands, results and context as one tuple).
+Sources: XLA's AliasInfo, HloDataflowAnalysis and BufferAssignment as documented in openxla.org/xla and the operation
+semantics of the asynchronous operations (their starts carry operands, results and context as one tuple).
 """
 
 from __future__ import annotations
@@ -112,16 +112,26 @@ def in_place_operands(
             tuple(a.output_shape_index): (a.operand_index, tuple(a.operand_shape_index))
             for a in instruction.output_operand_aliasing
         }, True
+    operands = len(instruction.operand_ids)
     match instruction.opcode:
-        case "dynamic-update-slice":
+        case "dynamic-update-slice" | "set-dimension-size":
             return {(): (0, ())}, False
-        case "scatter" if len(instruction.operand_ids) == 3:
-            return {(): (0, ())}, False
+        case "scatter":
+            return _one_by_one((operands - 1) // 2), False
+        case "all-reduce-start":
+            return _one_by_one(operands), False
+        case "ragged-all-to-all":
+            return {(): (1, ())}, False
         case "fusion":
             body = computation(instruction.called_computation_ids[0])
             return {index: (operand, ()) for index, operand in updated_in_place(body).items()}, False
-        case "collective-permute-start" if len(instruction.operand_ids) == 4:
+        case "collective-permute-start" if operands == 4:
             return {(1,): (1, ())}, True
-        case "collective-permute" if len(instruction.operand_ids) == 4:
+        case "collective-permute" if operands == 4:
             return {(): (1, ())}, True
     return {}, False
+
+
+def _one_by_one(count: int) -> dict[Index, tuple[int, Index]]:
+    """So many results, each in place of the operand of its number; a single one is no tuple."""
+    return {(): (0, ())} if count == 1 else {(k,): (k, ()) for k in range(count)}

@@ -218,7 +218,9 @@ class _Buffering:
         if instruction.opcode == "parameter" and entry and (instruction.parameter_number, at) not in self.donated:
             return False
         readers, escapes = self._readers(source, at)
-        others = readers - {node}
+        # A start's own done waits for what the start does, and needs nothing of the operand afterwards.
+        own = {node, int(self.graph.partner[node])} if self.graph.is_start(node) else {node}
+        others = readers - own
         if not others and not escapes:
             return True
         if escapes or not (must or self.module.is_scheduled):

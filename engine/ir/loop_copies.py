@@ -14,23 +14,19 @@ from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto
 from engine.ir import aliasing, shapes
 from engine.ir.graph import Graph, Ints
 from engine.ir.module import Module
+from engine.ir.opcodes import ELEMENTWISE
 
-_IN_PLACE = frozenset(
-    {
-        "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "convert", "copy", "cosine", "divide", "erf",
-        "exponential", "exponential-minus-one", "floor", "is-finite", "log", "log-plus-one", "logistic", "maximum",
-        "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "reduce-precision", "remainder",
-        "round-nearest-afz", "round-nearest-even", "rsqrt", "select", "shift-left", "shift-right-arithmetic",
-        "shift-right-logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor",
-    }
-)  # fmt: skip
+IN_PLACE = ELEMENTWISE | {"bitcast-convert", "map"}
 """Opcodes that may write their result over an operand of the same size."""
 
-_ELSEWHERE_IN_FUSION = frozenset(
-    {"dot", "convolution", "transpose", "reverse", "gather", "reduce", "reduce-window", "sort"}
-)
-"""What a fusion must not hold to write over what it reads."""
-
+ELSEWHERE_IN_FUSION = frozenset(
+    {
+        "batch-norm-grad", "batch-norm-inference", "batch-norm-training", "cholesky", "convolution", "dot", "fft",
+        "gather", "ragged-dot", "reduce", "reduce-window", "reverse", "scaled-dot", "scan", "select-and-scatter",
+        "sort", "topk", "transpose", "triangular-solve",
+    }
+)  # fmt: skip
+"""What a fusion must not hold to write over what it reads: it takes elements from elsewhere than where it writes."""
 
 WITHOUT_COPIES = "lapstrake_without_loop_copies"
 """Frontend attribute of modules that carry an order but not the copies that a compiler would have put into it."""
@@ -105,7 +101,6 @@ class _Body:
             instruction = self.nodes[value]
             if instruction.opcode.endswith("-done"):
                 value = self.number[instruction.operand_ids[0]]
-                return self.position[value], value
             target = self._updated(value)
             if target is None:
                 return self.position[value], value
@@ -150,11 +145,11 @@ class _Body:
         instruction = self.nodes[node]
         if instruction.opcode == "fusion":
             body = self.computations(instruction.called_computation_ids[0])
-            return not any(i.opcode in _ELSEWHERE_IN_FUSION for i in body.instructions)
+            return not any(i.opcode in ELSEWHERE_IN_FUSION for i in body.instructions)
         operands = [self.number[o] for o in instruction.operand_ids]
         same = (o for o in operands if self._element(self._behind(o)) == element)
         size = shapes.byte_count(instruction.shape)
-        return instruction.opcode in _IN_PLACE and all(shapes.byte_count(self.nodes[o].shape) == size for o in same)
+        return instruction.opcode in IN_PLACE and all(shapes.byte_count(self.nodes[o].shape) == size for o in same)
 
     def _element(self, node: int) -> int | None:
         """Which element of the state a node is as it came in; None for any other value."""

@@ -220,3 +220,20 @@ def test_other_memory_spaces_and_tokens_take_no_device_memory() -> None:
     )
     assert not defined(graph, buffers, "a")
     assert not defined(graph, buffers, "k")
+
+
+def test_an_all_reduce_start_works_in_its_operand_where_nobody_else_reads_it() -> None:
+    add = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n"
+    body = """  x = f32[1024,256] parameter(0)
+  y = f32[1024,256] negate(x)
+  start = f32[1024,256] all-reduce-start(y), replica_groups={{0,1}}, to_apply=add
+  done = f32[1024,256] all-reduce-done(start)
+  ROOT r = f32[1024,256] negate(done)"""
+    header = ", replica_count=2"
+    _, graph, buffers = loaded(body, before=add, header=header)
+    (y,) = defined(graph, buffers, "y")
+    assert defined(graph, buffers, "start") == []
+    assert readers(graph, buffers, y) >= {"start", "done", "r"}
+    also_read = body.replace("negate(done)", "add(done, y)")
+    _, graph, buffers = loaded(also_read, before=add, header=header)
+    assert len(defined(graph, buffers, "start")) == 1

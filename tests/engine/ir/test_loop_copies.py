@@ -211,3 +211,15 @@ ENTRY %main (buffer: f32[8,64], a: f32[2,64], b: f32[2,64], at: s32[]) -> f32[8,
     module = read_here(text.encode())
     (fused,) = module.entry.instructions[-1].called_computation_ids
     assert aliasing.updated_in_place(module.computations[fused]) == {(): 0}
+
+
+@pytest.mark.parametrize("opcode", ["acosh", "cosh", "erf", "popcnt", "real"])
+def test_elementwise_results_are_written_over_their_operand(opcode: str) -> None:
+    kind = "s32[4]" if opcode == "popcnt" else "f32[4]"
+    module = loop(kind, f"  e = {kind} {opcode}(v1)\n  f = {kind} negate(e)\n  ROOT out = (s32[], {kind}) tuple(i, e)")
+    assert copies(module) == []
+
+
+def test_a_reversal_is_not_written_over_its_operand() -> None:
+    module = loop("f32[4]", "  e = f32[4] reverse(v1), dimensions={0}\n  ROOT out = (s32[], f32[4]) tuple(i, e)")
+    assert copies(module) == [(1, 16)]
