@@ -143,9 +143,6 @@ DARK = Theme(
     memory=Role("#3C986E", _INK),
 )
 
-FILLS = ("einsum", "elementwise", "copy", "permute", "collective", "exposed", "memory")
-"""Roles that are told apart by colour."""
-
 
 def system_theme() -> Theme:
     """Light or dark, as the system asks for."""

@@ -99,12 +99,10 @@ _COMPLEX = frozenset({hlo_pb2.C64, hlo_pb2.C128})
 _INTEGER = frozenset(t for t in _BITS if PrimitiveType.Name(t)[0] in "SU")
 
 
-_NAMED = MappingProxyType(
-    {PrimitiveType.Name(t).lower(): t for t in (*_BITS, hlo_pb2.TUPLE, hlo_pb2.TOKEN, hlo_pb2.BUFFER)}
-    | {"opaque": hlo_pb2.OPAQUE_TYPE}
+_NAMES = MappingProxyType(
+    {t: PrimitiveType.Name(t).lower() for t in (*_BITS, hlo_pb2.TUPLE, hlo_pb2.TOKEN, hlo_pb2.BUFFER)}
+    | {hlo_pb2.OPAQUE_TYPE: "opaque"}
 )
-
-_NAMES = MappingProxyType({element_type: name for name, element_type in _NAMED.items()})
 
 
 def is_known(element_type: PrimitiveType) -> bool:
@@ -120,11 +118,6 @@ def bits(element_type: PrimitiveType) -> int:
 def dtype_name(element_type: PrimitiveType) -> str:
     """As HLO text writes it: ``bf16``, ``f8e4m3fn``, ``pred``; a type unknown to this version by its number."""
     return _NAMES.get(element_type, f"type{int(element_type)}")
-
-
-def element_type_named(name: str) -> PrimitiveType:
-    """The inverse of `dtype_name`. Raises KeyError on a name that is no type."""
-    return _NAMED[name]
 
 
 def numpy_dtype(element_type: PrimitiveType) -> np.dtype[Any]:

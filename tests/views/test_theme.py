@@ -21,7 +21,10 @@ from pytestqt.qtbot import QtBot
 
 from engine.timeline.timeline import Category
 from tests.views.colour_difference import SIGHTS, ciede2000, contrast, difference
-from views.theme import DARK, FILLS, LIGHT, Role, Theme, chosen_theme, dress, palette_of
+from views.theme import DARK, LIGHT, Role, Theme, chosen_theme, dress, palette_of
+
+FILLS = ("einsum", "elementwise", "copy", "permute", "collective", "exposed", "memory")
+"""Roles that are told apart by colour."""
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 

@@ -43,12 +43,12 @@ class Tools(QWidget):
         self.choices.setToolTip("The active variant, one of its passes before and after, or the base beside it")
         self.choices.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.choices.currentIndexChanged.connect(self.chosen)
-        self._colours = QComboBox()
-        self._colours.setAccessibleName("colour nodes by")
+        self.colours = QComboBox()
+        self.colours.setAccessibleName("colour nodes by")
         for figure in Figure:
-            self._colours.addItem(f"by {figure}", figure)
-            self._colours.setItemData(self._colours.count() - 1, _TIPS[figure], Qt.ItemDataRole.ToolTipRole)
-        self._colours.currentIndexChanged.connect(lambda _: self._recoloured())
+            self.colours.addItem(f"by {figure}", figure)
+            self.colours.setItemData(self.colours.count() - 1, _TIPS[figure], Qt.ItemDataRole.ToolTipRole)
+        self.colours.currentIndexChanged.connect(lambda _: self._recoloured())
         self._hops = QSpinBox()
         self._hops.setRange(1, _MOST_HOPS)
         self._hops.setValue(2)
@@ -70,7 +70,7 @@ class Tools(QWidget):
         flow = FlowLayout(row, gap=2 * GRID)
         widgets = (
             self.choices,
-            self._colours,
+            self.colours,
             self._hops,
             self._around,
             self._paths,
@@ -91,14 +91,11 @@ class Tools(QWidget):
 
     @property
     def figure(self) -> Figure:
-        return Figure(self._colours.currentData())
+        return Figure(self.colours.currentData())
 
     @property
     def hops(self) -> int:
         return self._hops.value()
-
-    def set_figure(self, figure: Figure) -> None:
-        self._colours.setCurrentIndex(list(Figure).index(figure))
 
     def set_choices(self, titles: Sequence[str], current: int) -> None:
         """What can be shown, and what is; nobody is told."""
@@ -110,7 +107,7 @@ class Tools(QWidget):
 
     def set_ready(self, ready: bool) -> None:  # as Qt's setters
         """Whether there is a graph to act on."""
-        for widget in (self._colours, self._hops, self._around, self._paths, self._list, self.legend):
+        for widget in (self.colours, self._hops, self._around, self._paths, self._list, self.legend):
             widget.setEnabled(ready)
         self.choices.setEnabled(self.choices.count() > 0)
         if not ready:
@@ -133,7 +130,7 @@ class Tools(QWidget):
         return self._said.text()
 
     def _recoloured(self) -> None:
-        self._colours.setToolTip(_TIPS[self.figure])
+        self.colours.setToolTip(_TIPS[self.figure])
         self.coloured.emit(str(self.figure))
 
 

@@ -11,6 +11,7 @@ from engine.execute.tracing import Leaf, uses_of
 from engine.hlo.reading import read_here
 from engine.ir import shapes
 from engine.ir.module import Module
+from tests.element_types import element_type
 from tests.engine.execute.texts import program
 
 TYPES = "pred s2 s4 s8 s16 s32 s64 u2 u4 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128 f8e4m3fn f8e5m2 f4e2m1fn"
@@ -87,7 +88,7 @@ def test_every_type_can_be_drawn_and_widened(name: str) -> None:
     made = module(f"  ROOT p = {name}[64] parameter(0)")
     drawn = draw_inputs(made.proto, made.header, uses_of(legalize(made), 4), 0, Draw())
     piece = drawn[0][0]
-    assert piece.dtype == shapes.numpy_dtype(shapes.element_type_named(name))
+    assert piece.dtype == shapes.numpy_dtype(element_type(name))
     assert len({str(value) for value in piece}) > 1
     wide = widened(drawn)[0][0]
     assert np.array_equal(wide.astype(piece.dtype), piece)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from engine.errors import InputError, LapstrakeError
-from engine.hlo.printing import print_module
+from engine.export.hlo import export_bytes
 from engine.hlo.reading import read, read_here
 from engine.ir.graphs import graphs_of
 from engine.ir.module import Module
@@ -47,7 +47,7 @@ def examine(module: Module) -> None:
     assert module.proto.entry_computation_id in graphs
     trips_of(module)
     try:
-        print_module(module, deadline=20.0)
+        export_bytes(module, "hlo", deadline=20.0)
     except LapstrakeError:
         return
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.hlo.printing import print_here, print_module
+from engine.hlo.printing import print_here
 from engine.hlo.reading import read_here
 from tests.engine.hlo.texts import BIG_CONSTANT, GATHER, SCHEDULED
 
@@ -18,7 +18,5 @@ def test_constants_are_printed_in_full() -> None:
     assert "{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}" in print_here(read_here(BIG_CONSTANT.encode()))
 
 
-def test_a_worker_prints_the_same() -> None:
-    module = read_here(SCHEDULED.encode())
-    assert print_module(module) == print_here(module)
-    assert "is_scheduled=true" in print_module(module)
+def test_a_schedule_is_printed() -> None:
+    assert "is_scheduled=true" in print_here(read_here(SCHEDULED.encode()))

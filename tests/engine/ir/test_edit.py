@@ -13,6 +13,7 @@ from engine.ir import shapes
 from engine.ir.build import Builder, scalar_literal
 from engine.ir.edit import Editor, Instruction
 from engine.ir.module import Module
+from tests.element_types import element_type
 
 TEXT = """HloModule small, num_partitions=2
 
@@ -216,7 +217,7 @@ ENTRY main {
 
 def test_literals_of_every_type() -> None:
     for name in ("pred", "s8", "u8", "s32", "u64", "bf16", "f16", "f8e4m3fn", "f8e5m2", "f32", "f64", "c64", "s4"):
-        literal = scalar_literal(shapes.element_type_named(name), 0)
+        literal = scalar_literal(element_type(name), 0)
         written = "(0, 0)" if name.startswith("c") else "0"
         text = f"HloModule m\n\nENTRY e {{\n  ROOT r = {name}[] constant({written})\n}}\n"
         wanted = read_here(text.encode()).entry.instructions[0].literal

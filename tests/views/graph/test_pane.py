@@ -308,7 +308,7 @@ def test_stepping_looks_at_the_same_node(pane: GraphPane) -> None:
 
 @pytest.mark.parametrize("figure", list(Figure))
 def test_every_figure_colours_and_has_a_legend(pane: GraphPane, figure: Figure) -> None:
-    pane.tools.set_figure(figure)
+    pane.tools.colours.setCurrentIndex(pane.tools.colours.findData(figure))
     assert pane.after.shown is not None
     colouring = pane.after.shown.colouring
     assert int(colouring.number.max()) < len(colouring.swatches)

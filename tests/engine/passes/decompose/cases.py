@@ -12,10 +12,11 @@ import numpy.typing as npt
 from engine.hlo.reading import read_here
 from engine.ir.edit import Editor
 from engine.ir.module import Module
-from engine.ir.shapes import element_type_named, numpy_dtype
+from engine.ir.shapes import numpy_dtype
 from engine.passes.decompose.emit.emit import emit, why_not
 from engine.passes.decompose.rings.variants import Variant
 from engine.passes.decompose.site import Case, EinsumUse, GatherSite, Groups, Mode, ScatterSite
+from tests.element_types import element_type
 from tests.engine.passes.decompose.running import reloaded, run
 
 Array = npt.NDArray[Any]
@@ -186,7 +187,7 @@ class Program:
         return 1e-5 if bits is None else self.count * 2.0**-bits
 
     def inputs(self, rng: np.random.Generator) -> list[tuple[Array, Array]]:
-        dtype = numpy_dtype(element_type_named(self.dtype))
+        dtype = numpy_dtype(element_type(self.dtype))
         made = []
         for _ in range(self.devices):
             pair = []

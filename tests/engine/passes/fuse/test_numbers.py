@@ -18,6 +18,7 @@ from engine.passes.fuse.rewriting import rewrite
 from engine.passes.passes import Context
 from engine.session.evaluation import Evaluator
 from engine.session.plan import Plan
+from tests.element_types import element_type
 from tests.engine.passes.fuse.jobs import Array, run
 from tests.places import SAMPLES
 
@@ -63,9 +64,9 @@ def operand_as_result(module: Module) -> Module:
 
 def special(dtype: str, seed: int) -> Array:
     """Values among which are all the odd ones that the type has, but for subnormal ones: devices may flush those."""
-    kind = shapes.numpy_dtype(shapes.element_type_named(dtype))
+    kind = shapes.numpy_dtype(element_type(dtype))
     random = np.random.default_rng(seed)
-    if shapes.is_floating(shapes.element_type_named(dtype)):
+    if shapes.is_floating(element_type(dtype)):
         odd = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 3e38, -3e38, 1e-3])
         with np.errstate(over="ignore", invalid="ignore"):
             return random.choice(odd, size=(2, 4)).astype(kind)
