@@ -47,7 +47,7 @@ def examine(module: Module) -> None:
     assert module.proto.entry_computation_id in graphs
     trips_of(module)
     try:
-        export_bytes(module, "hlo", deadline=20.0)
+        export_bytes(module, "hlo")
     except LapstrakeError:
         return
 
