@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.jobs import Jobs
 from app.module_reads import ModuleReads
@@ -15,6 +15,7 @@ from app.replacing import Answer, Replacement
 from app.rereading import Rereading
 from app.session_file import SessionFile
 from app.settings import Settings
+from app.succession import Succession, Wanted
 from app.watching import FileWatch
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
@@ -63,9 +64,17 @@ class Documents(QObject):
         """Keys of modules whose files changed on disk."""
         self._recovered = False
         self._file = SessionFile(store)
-        self._coming: Replacement | None = None
         self.may_go: Callable[[], bool] = lambda: True
         """Asks the user about unsaved work, when what is to take its place was read."""
+        self._succession = Succession(
+            jobs,
+            self,
+            unsaved=lambda: self.unsaved,
+            may_go=self._may_be_left,
+            take=self._take_over,
+            refuse=self._not_read,
+            late=self._reads.answer,
+        )
         self._hashes: Mapping[str, str] = {}
         self._machine = MachineSpec()
         self._stop = store.subscribe(self._session_changed)
@@ -87,7 +96,7 @@ class Documents(QObject):
     @property
     def replacing(self) -> bool:
         """Whether something is being read, or asked about, that will take the place of what is open."""
-        return self._again.going_on or self._coming is not None
+        return self._again.going_on or self._succession.going_on
 
     def open(self, *paths: str, machine: MachineSpec | None = None, recovered: bool = False) -> None:
         """Open modules under the plans that are shown first, or a saved session and the modules it is about.
@@ -103,7 +112,7 @@ class Documents(QObject):
         self._give_up()
         if not sessions:
             found = edits.begun(*dict.fromkeys(map(captured_file, modules)))
-            self._replace(_Opening(found, machine, paths=paths))
+            self._replace(Wanted(found, machine, paths=paths))
             return
         try:
             saved = files.load(sessions[0])
@@ -113,7 +122,7 @@ class Documents(QObject):
             else:
                 self._store.reset(replace(edits.begun(sessions[0]), reading=False, problem=told(error)))
             return
-        wanted = _Opening(saved.session, machine, saved.hashes, sessions[0], tuple(modules), paths, recovered)
+        wanted = Wanted(saved.session, machine, saved.hashes, sessions[0], tuple(modules), paths, recovered)
         self._replace(replace(wanted, home=saved.home))
         if len(sessions) > 1:
             self.noticed.emit(f"One session can be open at a time: {Path(sessions[1]).name} was not opened")
@@ -192,64 +201,45 @@ class Documents(QObject):
 
     def _give_up(self) -> None:
         """Read nothing more of what was to take the place of what is open."""
-        if self._coming is not None:
-            self._coming.give_up()
-        self._coming = None
+        self._succession.give_up()
         self._again.give_up()
 
-    def _replace(self, wanted: _Opening) -> None:
+    def _replace(self, wanted: Wanted) -> None:
         """Take what is `wanted`: at once where nothing is open, else when the first of its modules is read."""
-        if not self._is_open:
-            if self.unsaved and not self.may_go():
-                return
+        if self._is_open:
+            self._succession.start(wanted)
+        elif self._may_be_left():
             self._begin(wanted)
             self._reads.start(*wanted.session.modules)
             self.add(*wanted.beside)
-            return
 
-        def ready() -> None:
-            if self.unsaved:
-                QTimer.singleShot(0, self, ask)
-            else:
-                take()
+    def _may_be_left(self) -> bool:
+        """Whether what is open may go; the user is asked where there is unsaved work."""
+        return not self.unsaved or self.may_go()
 
-        def ask() -> None:
-            if self._coming is not coming:
-                return
-            if self.may_go():
-                take()
-            else:
-                self._give_up()
+    def _take_over(self, wanted: Wanted, read: Replacement) -> None:
+        self._begin(wanted)
+        self._reads.take_over(read.reading)
+        answers = [(file, read.answers[file.key]) for file in read.modules if file.key in read.answers]
+        # Those that were read first: else it would look as if none had been.
+        for file, answer in sorted(answers, key=lambda item: isinstance(item[1], LapstrakeError)):
+            self._answered(file, answer)
+        self.add(*wanted.beside)
 
-        def take() -> None:
-            self._coming = None
-            self._begin(wanted)
-            self._reads.take_over(coming.reading)
-            answers = [(file, coming.answers[file.key]) for file in coming.modules if file.key in coming.answers]
-            # Those that were read first: else it would look as if none had been.
-            for file, answer in sorted(answers, key=lambda item: isinstance(item[1], LapstrakeError)):
-                self._answered(file, answer)
-            self.add(*wanted.beside)
-
-        def refused() -> None:
-            self._coming = None
-            name = Path(wanted.path).name or coming.names()
+    def _not_read(self, wanted: Wanted, read: Replacement) -> None:
+        name = Path(wanted.path).name or read.names()
+        if read.cancelled:
+            self.noticed.emit(f"{name} was not opened: cancelled")
+        else:
             none = "None of its modules could be read. " if wanted.path else ""
-            if coming.cancelled:
-                self.noticed.emit(f"{name} was not opened: cancelled")
-            else:
-                self._refuse(name, none + coming.said(), wanted.paths)
-
-        coming = Replacement(self._jobs, wanted.session.modules, ready=ready, refused=refused, late=self._reads.answer)
-        self._coming = coming
-        coming.start()
+            self._refuse(name, none + read.said(), wanted.paths)
 
     def _refuse(self, name: str, why: str, paths: Collection[str]) -> None:
         said = f"{name} was not opened, and what is open stays. {why}"
         again = (("Try again", lambda: self.open(*paths)),)
         self.refused.emit("opening", said, again)
 
-    def _begin(self, wanted: _Opening) -> None:
+    def _begin(self, wanted: Wanted) -> None:
         """Take a session whose modules are still to come."""
         session = wanted.session
         self._machine, self._hashes, self._recovered = wanted.machine, wanted.hashes, wanted.recovered
@@ -384,24 +374,6 @@ class Documents(QObject):
         if keys and not self._again.knows(path):
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
-
-
-@dataclass(frozen=True)
-class _Opening:
-    """A session whose modules are to be read, and what is known of it besides."""
-
-    session: Session
-    machine: MachineSpec
-    hashes: Mapping[str, str] = field(default_factory=dict)
-    path: str = ""
-    """Of the session's own file."""
-    beside: tuple[str, ...] = ()
-    """Modules to add to it."""
-    paths: tuple[str, ...] = ()
-    """All that was asked for."""
-    recovered: bool = False
-    home: str = ""
-    """The user's own file of what is recovered."""
 
 
 def _left_at(path: str) -> int | None:
