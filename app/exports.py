@@ -4,44 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
+from app import outcomes
 from app.documents import Documents
 from app.exporting import Begun, Found
+from app.job_facts import known_of, targets_for
 from app.jobs import Jobs
-from engine.control import Cancelled
 from engine.errors import LapstrakeError
-from engine.execute.targets import CUDA, TPU, Target, installed
-from engine.export.bundle import check_bundled
+from engine.execute.targets import Target
 from engine.export.bundle_folder import check_place
-from engine.export.captured import check_dumped, read_capture
 from engine.export.contents import FORMATS
-from engine.export.tuned import Bundled
 from engine.export.writing import check_apart, check_writable
 from engine.ir.module import Module
-from engine.quantities import bytes_text, gain_text, time_text
+from engine.quantities import bytes_text
 from engine.session.judging import Judgement, searches_itself
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry, Session
 from engine.session.store import Store
-from engine.session.tuning import Trial, without_decomposition
+from engine.session.tuning import Trial
 from views.export.port import Known, Outcome, Progress, Stage, Wish, Writing
 
 _BUNDLE = "app.exporting:write_bundle_of"
-_CAPTURED = "Captured: the job knows itself again by its program, arguments and mesh."
-_DUMPED = (
-    "A bare dump: the job knows itself again by its module after partitioning, for which it compiles its step once "
-    "more at its start. A captured step (lapstrake capture) needs no such compilation."
-)
-_SCHEDULED = (
-    "Dumped after its compiler had scheduled it: no job can be compared with that. Its bundle is to be looked at; for "
-    "one that a job runs, dump the module after partitioning, or capture the step."
-)
-_ORDER = "What the job's own compiler made of it: only the order of its instructions is searched, for install()."
 
 
 class Exports(QObject):
@@ -120,7 +108,7 @@ class Exports(QObject):
             check_apart(path, self._sources())
             check_writable(path)
         except LapstrakeError as error:
-            self._wrote(to, Outcome(good=False, said=str(error), way_out="Name another file, or export again."))
+            self._wrote(to, outcomes.not_written(error))
             return
         title = f"{FORMATS[to].title} of {entry.key}"
         self.writing = Writing(to, running=True)
@@ -129,14 +117,15 @@ class Exports(QObject):
             size, warnings = made
             self._wrote(to, Outcome(good=True, said=f"{title}: {bytes_text(size)} in {path}", warnings=warnings))
 
-        def failed(error: LapstrakeError) -> None:
-            if isinstance(error, Cancelled):
-                self._wrote(to, Outcome(good=False, said="Cancelled; nothing was written.", way_out="Export again."))
-            else:
-                self._wrote(to, Outcome(good=False, said=str(error), way_out="Name another file, or export again."))
-
         self._jobs.start(
-            f"writing {title}", "app.exporting:write_variant", module, entry.variant, to, path, done=done, failed=failed
+            f"writing {title}",
+            "app.exporting:write_variant",
+            module,
+            entry.variant,
+            to,
+            path,
+            done=done,
+            failed=lambda error: self._wrote(to, outcomes.not_written(error)),
         )
         self._tell()
 
@@ -167,47 +156,40 @@ class Exports(QObject):
             return
         self._found = None
         self._show(Progress(Stage.SEARCHING))
-
-        def done(found: Found) -> None:
-            self._found = found
-            if wish.target and found.judgement is None:
-                self._ask(wish)
-            else:
-                self._settle(wish, found.best, found.judgement)
-
-        failed = self._failed("Change what is searched, the memory cap or the machine, and tune again.")
-        self._by_cycles = bool(wish.target) and not self.known.order_only
-        self._by_cycles = self._by_cycles and searches_itself(Target.parse(wish.target), wish.dimensions)
+        self._by_cycles = self._asks_for_cycles(wish)
         if self._by_cycles:
-            self._job = self._jobs.start(
+            title, search = (
                 f"searching by the cycles of the compiler for {wish.target}",
                 "app.exporting:search_compiler",
-                self._module,
-                entry.machine,
-                wish.target,
-                wish.memory_cap,
-                wish.seconds,
-                done=done,
-                failed=failed,
-                heard=self._heard,
             )
-            self._tell()
-            return
+            asked: tuple[object, ...] = (wish.target, wish.memory_cap, wish.seconds)
+        else:
+            title, search = "searching for the best plan", "app.exporting:search"
+            dimensions = tuple(sorted(wish.dimensions))
+            asked = (entry.plan, dimensions, wish.memory_cap, wish.seconds, self.known.order_only)
         self._job = self._jobs.start(
-            "searching for the best plan",
-            "app.exporting:search",
+            title,
+            search,
             self._module,
             entry.machine,
-            entry.plan,
-            tuple(sorted(wish.dimensions)),
-            wish.memory_cap,
-            wish.seconds,
-            self.known.order_only,
-            done=done,
-            failed=failed,
+            *asked,
+            done=partial(self._searched, wish),
+            failed=self._failed("Change what is searched, the memory cap or the machine, and tune again."),
             heard=self._heard,
         )
         self._tell()
+
+    def _asks_for_cycles(self, wish: Wish) -> bool:
+        if not wish.target or self.known.order_only:
+            return False
+        return searches_itself(Target.parse(wish.target), wish.dimensions)
+
+    def _searched(self, wish: Wish, found: Found) -> None:
+        self._found = found
+        if wish.target and found.judgement is None:
+            self._ask(wish)
+        else:
+            self._settle(wish, found.best, found.judgement)
 
     def bundle(self, wish: Wish, plan: Plan) -> None:
         if self._begin() is not None and self._has_place(wish):
@@ -259,18 +241,7 @@ class Exports(QObject):
 
     def _settle(self, wish: Wish, best: Plan | None, judgement: Judgement | None = None) -> None:
         if best is None:
-            whose = self.progress.costs if judgement is None else f"the compiler for {judgement.target}"
-            found = self._found
-            stopped = "" if found is None or found.finished else " The time limit ended the search."
-            name = "as loaded" if found is None or found.against is None else found.against[0]
-            self._end(
-                Outcome(
-                    good=False,
-                    said=f"Nothing that was tried is faster than the module {name}, by {whose}; no bundle was "
-                    f"written.{stopped}",
-                    way_out="Give it more time, a larger memory cap or more to search, or bundle a plan of the table.",
-                )
-            )
+            self._end(outcomes.nothing_faster(self.progress, self._found, judgement))
             return
         self._show(replace(self.progress, best=best))
         self._bundle(wish, best, judgement)
@@ -288,64 +259,12 @@ class Exports(QObject):
             wish.path,
             wish.check,
             judgement,
-            done=lambda made: self._bundled(made, plan, judgement),
+            done=lambda made: self._end(outcomes.bundled(made, plan, self.progress, self._found, judgement)),
             failed=self._failed("Name another place, or bundle again; what was there before is as it was."),
         )
 
-    def _bundled(self, made: Bundled, plan: Plan, judgement: Judgement | None) -> None:
-        if not made.written:
-            self._end(
-                Outcome(
-                    good=False,
-                    said=f"No bundle was written: a plan that changes the numbers is no plan. {made.verdict}",
-                    way_out="Bundle another plan of the table, or forbid its sites in the list of collectives.",
-                )
-            )
-            return
-        self._end(
-            Outcome(
-                good=True,
-                said=f"{made.path}: {self._gain(plan, judgement)} {_sentence(made.verdict)}",
-                warnings=made.warnings,
-            )
-        )
-
-    def _gain(self, plan: Plan, judgement: Judgement | None) -> str:
-        trial = next((t for t in self.progress.trials if t.plan == plan), None)
-        base = self.progress.base
-        said = "bundled."
-        if trial is not None and trial.makespan is not None and base is not None:
-            name, before = (self._found and self._found.against) or ("as loaded", base)
-            change = gain_text(before, trial.makespan)
-            also = "" if before == base else f"; as loaded {time_text(base)} ({gain_text(base, trial.makespan)})"
-            said = (
-                f"{name} {time_text(before)} → {time_text(trial.makespan)} ({change}){also}, predicted by "
-                f"{self.progress.costs}."
-            )
-            whole = without_decomposition(self.progress.trials)
-            other = whole is not None and whole.plan.passes != plan.passes
-            if whole is not None and whole.makespan is not None and other and whole.makespan < before:
-                said += (
-                    f" The best that decomposes nothing takes {time_text(whole.makespan)} "
-                    f"({gain_text(before, whole.makespan)})."
-                )
-        if judgement is not None and judgement.base.cycles and judgement.best.cycles:
-            cycles = gain_text(judgement.base.cycles, judgement.best.cycles)
-            said += f" By the compiler for {judgement.target}: {judgement.best.cycles:,} cycles ({cycles})."
-        if self._found is not None and not self._found.finished:
-            said += " The time limit ended the search."
-        return said
-
     def _failed(self, way_out: str) -> Callable[[LapstrakeError], None]:
-        def failed(error: LapstrakeError) -> None:
-            if not isinstance(error, Cancelled):
-                self._end(Outcome(good=False, said=str(error), way_out=way_out))
-                return
-            tried = any(trial.metrics for trial in self.progress.trials)
-            kept = "Bundle the best so far, or tune again." if tried else "Tune again."
-            self._end(Outcome(good=False, said="Stopped; no bundle was written.", way_out=kept))
-
-        return failed
+        return lambda error: self._end(outcomes.failed(error, self.progress, way_out))
 
     def _end(self, outcome: Outcome) -> None:
         self._show(replace(self.progress, stage=Stage.IDLE, fraction=0.0, message="", outcome=outcome))
@@ -372,37 +291,3 @@ class Exports(QObject):
             self._module, self._found = None, None
             self.progress, self.writing = Progress(), Writing()
         self._tell()
-
-
-def known_of(module: Module) -> Known:
-    """What can be made of a module, by what lies beside its file."""
-    try:
-        check_bundled(module)
-        capture = read_capture(module.source.path) if module.source is not None else None
-        if capture is None:
-            check_dumped(module)
-    except LapstrakeError as error:
-        return Known(str(error), able=False)
-    if capture is None:
-        return Known(_SCHEDULED if module.is_scheduled else _DUMPED)
-    return Known(_ORDER, order_only=True) if capture.scheduled is not None else Known(_CAPTURED)
-
-
-@cache
-def targets_for(chip: str, topology: str) -> tuple[str, ...]:
-    """Targets of one chip and topology whose compilers are installed."""
-    found = []
-    for platform, generations in (("tpu", TPU), ("cuda", CUDA)):
-        for name, generation in generations.items():
-            if generation.chip != chip or not installed(platform):
-                continue
-            shape = topology if platform == "tpu" else f"1x{topology}"
-            try:
-                found.append(str(Target.parse(f"{platform}:{name}:{shape}")))
-            except LapstrakeError:
-                continue
-    return tuple(found)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

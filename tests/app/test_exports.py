@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from app.exporting import Begun, Found
-from app.exports import known_of
+from app.job_facts import known_of
 from app.settings import Settings
 from engine.control import Cancelled
 from engine.export.contents import FORMATS
