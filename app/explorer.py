@@ -16,6 +16,7 @@ from app.actions.sheet import key_groups
 from app.actions.table import ACTIONS
 from app.documents import Documents
 from app.evaluations import Evaluations, shared_by
+from app.explaining import Explaining
 from app.exports import Exports
 from app.imports import Imports
 from app.iterations import Iterations
@@ -36,7 +37,7 @@ from engine.layout.picture import Picture, Skeleton
 from engine.session import edits
 from engine.session.commands import report_command
 from engine.session.lookup import lookup
-from engine.session.session import TRANSIENT, Asked, Session
+from engine.session.session import TRANSIENT, Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
@@ -84,6 +85,7 @@ class Explorer(QObject):
         self.pruning: Pruning = Pruning(self.store, self.job_list, self.evaluations, self)
         self.recordings: Recordings = Recordings(self.store, self.job_list, self)
         self.matches: Matches = Matches(self.store, self.job_list, self)
+        self.explaining: Explaining = Explaining(self.job_list)
         self.runs: Runs = Runs(self.store, self.job_list, settings.folder / kept.FOLDER, self)
         self.documents.read.connect(self._hand_modules_on)
         self.recovery: Recovery = Recovery(self.store, settings.folder, self, lambda: self.documents.session_path)
@@ -139,7 +141,15 @@ class Explorer(QObject):
 
     def _hand_modules_on(self) -> None:
         """Give the modules that are there now to everybody who computes with them."""
-        for part in (self.evaluations, self.trials, self.pruning, self.recordings, self.matches, self.runs):
+        for part in (
+            self.evaluations,
+            self.trials,
+            self.pruning,
+            self.recordings,
+            self.matches,
+            self.explaining,
+            self.runs,
+        ):
             part.set_modules(self.documents.modules)
 
     def _tell_of_documents(self) -> None:
@@ -229,6 +239,9 @@ class Explorer(QObject):
             failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
             near=shared_by(module, asked.machine, asked.plan),
         )
+
+    def explain(self, entry: Entry, instruction: int, arrived: Callable[[tuple[str, ...] | str], None]) -> int:
+        return self.explaining.start(entry, instruction, arrived)
 
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
         self.job_list.start(

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from engine.control import Cancelled, Control
 from engine.cost.imports import ImportedCosts, parse_costs
+from engine.cost.program import Program
 from engine.errors import LapstrakeError
 from engine.export.captured import with_mesh
 from engine.hlo.partitions import is_partitioned
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.passes.pipeline import Pipeline
+from engine.schedule.explaining import paragraphs
+from engine.schedule.problem import Schedule
 from engine.session.correspondence import Correspondence, correspond
 from engine.session.evaluation import Evaluator, default_plans, truly_named
 from engine.session.fairness import best_order
@@ -65,6 +68,20 @@ def prune(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: 
 def order_best(module: Module, spec: MachineSpec, plan: Plan, name: str, *, control: Control) -> Variant:
     """The variant that a plan makes in the best of the default schedulers' orders."""
     return best_order(evaluator_of(module, spec), plan, name, control)
+
+
+def explain_place(
+    module: Module, spec: MachineSpec, plan: Plan, schedule: Schedule, instruction: int, *, control: Control
+) -> tuple[str, ...]:
+    """Paragraphs on where the scheduler put an instruction of what `plan` makes, and why."""
+    program = evaluator_of(module, spec).program_of(plan, control.part(0.0, 0.8))
+    return explain_in(program, schedule, instruction, control=control.part(0.8, 1.0))
+
+
+def explain_in(program: Program, schedule: Schedule, instruction: int, *, control: Control) -> tuple[str, ...]:
+    """The same of a program that no plan makes, such as a compiler's."""
+    control.step(0.0, "explaining")
+    return paragraphs(program, schedule, instruction)
 
 
 def unfold(

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
-from engine.session.session import Asked, Session
+from engine.session.session import Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
@@ -111,6 +111,13 @@ class Host(Protocol):
         """Have the variant of a plan made, at once where it is known, without an entry for it.
 
         `arrived` gets the variant, or why there is none: empty where the job was cancelled.
+        """
+        ...
+
+    def explain(self, entry: Entry, instruction: int, arrived: Callable[[tuple[str, ...] | str], None]) -> int:
+        """Have a job say why an instruction of an entry's variant is where it is, and get the job's number.
+
+        `arrived` gets the paragraphs, or why there are none: empty where the job was cancelled.
         """
         ...
 

@@ -74,6 +74,15 @@ def explain(
     return Explanation(program.module.instructions[found].name, _exposed(problem, run, node), tuple(reasons))
 
 
+def paragraphs(program: Program, schedule: Schedule, instruction: int) -> tuple[str, ...]:
+    """What `explain` says of an instruction, given by its id, or in one paragraph why nothing can be said."""
+    try:
+        said = str(explain(program, schedule, instruction))
+    except UsageError as error:
+        return (str(error),)
+    return tuple(paragraph for paragraph in said.split("\n\n") if paragraph)
+
+
 def _find(program: Program, instruction: int | str) -> int:
     module = program.module
     if isinstance(instruction, int):

@@ -101,6 +101,11 @@ class Evaluator:
         result, _ = self._transform(Pipeline.parse(plan.passes), *self._means(plan), control)
         return replace(result, notes=_distinct(self.module.notes, self.machine.notes, result.notes))
 
+    def program_of(self, plan: Plan, control: Control = QUIET) -> Program:
+        """What `evaluate` puts in order: the module after the plan's passes, priced."""
+        result, key = self._transform(Pipeline.parse(plan.passes), *self._means(plan), control.part(0.0, 0.6))
+        return self._price(key, result, control.part(0.6, 1.0))
+
     def _means(self, plan: Plan) -> tuple[Scheduler, Budget]:
         return parse_scheduler(plan.scheduler), self.machine.chip.budget(plan.budget)
 

@@ -34,6 +34,7 @@ class FakeHost:
         self.predicted_listeners: list[Callable[[], None]] = []
         self.variants: dict[Asked, Variant] = {}
         self.evaluating: list[Asked] = []
+        self.explaining: list[tuple[str, int, Callable[[tuple[str, ...] | str], None]]] = []
         self.holding = False
         self.answers: list[Callable[[Outline | str], None]] = []
 
@@ -92,6 +93,11 @@ class FakeHost:
         self.evaluating.append(asked)
         if asked in self.variants:
             arrived(self.variants[asked])
+
+    def explain(self, entry: Entry, instruction: int, arrived: Callable[[tuple[str, ...] | str], None]) -> int:
+        """Never by itself: the test gives the answer."""
+        self.explaining.append((entry.key, instruction, arrived))
+        return len(self.explaining)
 
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
         arrived(printed(_text(variant), _text(beside) if beside is not None else None))

@@ -9,12 +9,11 @@ from functools import lru_cache
 import numpy as np
 
 from engine.cost.costs import Origin
-from engine.errors import LapstrakeError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
 from engine.passes.candidate import Candidate
 from engine.quantities import time_text
-from engine.schedule.explaining import explain
+from engine.schedule.explaining import paragraphs
 from engine.session.lookup import lookup
 from engine.session.matching import is_loaded, origins_in, shown_in
 from engine.session.session import Session
@@ -158,25 +157,27 @@ def links_of(variant: Variant, instruction: HloInstructionProto, *, users: bool)
     return [Link(i, there.name(i)) for i in ids if i in there]
 
 
-SMALL = 5_000
-"""Instructions of a program up to which decisions are explained at once; beyond, only when asked for."""
+AT_ONCE = 1_500
+"""Instructions of a program up to which decisions are explained while the pane is filled: 0.02 s. In larger ones a job
+does it."""
+UNASKED = 5_000
+"""Instructions up to which that job starts by itself; beyond, a job takes a second or more, and waits to be asked."""
 
 
-def explainable(variant: Variant, instruction: int) -> bool:
-    """Whether explaining is quick."""
-    if graph_of(variant, instruction) is None:
-        return False
-    return sum(map(len, variant.program.graphs.values())) <= SMALL
+def is_executed(variant: Variant, instruction: int) -> bool:
+    """Whether an instruction has a place in an order."""
+    return graph_of(variant, instruction) is not None
+
+
+def size_of(variant: Variant) -> int:
+    """Instructions that are put in order."""
+    return sum(map(len, variant.program.graphs.values()))
 
 
 @lru_cache(maxsize=256)
 def decisions(variant: Variant, instruction: int) -> tuple[str, ...]:
     """Paragraphs on where the scheduler put an instruction and why, without the verdict, which stands elsewhere."""
-    try:
-        said = str(explain(variant.program, variant.schedule, lookup(variant).name(instruction)))
-    except LapstrakeError as error:
-        return (str(error),)
-    return tuple(paragraph for paragraph in said.split("\n\n") if paragraph)
+    return paragraphs(variant.program, variant.schedule, instruction)
 
 
 def shape_text(instruction: HloInstructionProto) -> str:

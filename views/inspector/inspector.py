@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -18,13 +19,16 @@ from engine.session.variant import Variant
 from views.fusion.early import Early, early_of, tried_of
 from views.fusion.harm import taken
 from views.inspector.facts import (
+    AT_ONCE,
+    UNASKED,
     candidate_of,
     decisions,
-    explainable,
+    is_executed,
     links_of,
     price_of,
     selected_instruction,
     shape_text,
+    size_of,
     times_of,
     why_exposed,
 )
@@ -36,6 +40,8 @@ from views.timeline.budget_marks import sentence
 from views.timeline.paint_header import OVER, SCALED, SOURCES, origin_text
 
 _MOST_LINKS = 12
+_KEPT = 64
+"""Explanations that are kept."""
 _MOST_HELD = 4
 """Starts that the budget kept waiting of which an alike site tells."""
 
@@ -46,8 +52,10 @@ class Inspector(QScrollArea):
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
-        self._asked = ("", -1)
-        """Key of the entry, and id of its instruction, whose place the user asked to have explained."""
+        self._said: OrderedDict[tuple[Variant, int], tuple[str, ...]] = OrderedDict()
+        """What jobs found out about places, as long as it is of use."""
+        self._asking: tuple[Variant, int] | None = None
+        """The instruction whose place a job explains."""
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -101,7 +109,7 @@ class Inspector(QScrollArea):
             _why(session),
             _held_back(session),
             _early(self._host, session),
-            _decision(shown, variant, instruction.id, asked=self._asked == (shown, instruction.id)),
+            self._place(session, shown, variant, instruction.id),
             _links(variant, instruction, muted),
             _origin(instruction, muted),
         )
@@ -111,14 +119,43 @@ class Inspector(QScrollArea):
         session = self._host.store.state
         found = selected_instruction(session)
         kind, _, number = target.partition(":")
-        if kind == "explain":
-            self._asked = (_key_of(session, found[0]) if found is not None else "", int(number))
-            self._session_changed(session, frozenset({"selection"}))
+        if kind == "explain" and found is not None:
+            self._explain(session, _key_of(session, found[0]), found[0], int(number))
+            self._say_again()
         if kind == "try":
             self._try_others(session)
         if kind == "instruction" and found is not None:
             key = _key_of(session, found[0])
             self._host.store.become("Select", edits.selected(session, key, (int(number),)))
+
+    def _place(self, session: Session, key: str, variant: Variant, instruction: int) -> str:
+        """Why it is where it is: at once in small programs, by a job in larger ones."""
+        asked = (variant, instruction)
+        size = size_of(variant) if is_executed(variant, instruction) else 0
+        if 0 < size <= AT_ONCE:
+            return _decision(key, variant, instruction, decisions(variant, instruction), asking=False)
+        if 0 < size <= UNASKED and asked not in self._said and self._asking != asked:
+            self._explain(session, key, variant, instruction)
+        return _decision(key, variant, instruction, self._said.get(asked), asking=self._asking == asked)
+
+    def _explain(self, session: Session, key: str, variant: Variant, instruction: int) -> None:
+        entry = session.entry(key)
+        if entry is None:
+            return
+        asked = (variant, instruction)
+        self._asking = asked
+
+        def arrived(found: tuple[str, ...] | str) -> None:
+            if self._asking == asked:
+                self._asking = None
+            if not found:
+                return
+            self._said[asked] = found if isinstance(found, tuple) else (found,)
+            while len(self._said) > _KEPT:
+                self._said.popitem(last=False)
+            self._say_again()
+
+        self._host.explain(entry, instruction, arrived)
 
     def _try_others(self, session: Session) -> None:
         """Have what else could be fused simulated, and say what each makes of the transfer."""
@@ -265,13 +302,15 @@ def _early(host: Host, session: Session) -> str:
     return _section(f"Fusion, in {entry.key}", body)
 
 
-def _decision(key: str, variant: Variant, instruction: int, *, asked: bool) -> str:
-    """Why the scheduler of entry `key` put it where it is; in large computations only when asked for."""
+def _decision(key: str, variant: Variant, instruction: int, said: Sequence[str] | None, *, asking: bool) -> str:
+    """Why the scheduler of entry `key` put it where it is; where that is not `said` yet, that it is found out, or how
+    to ask."""
     title = f"Place, in {key}"
-    if asked or explainable(variant, instruction):
-        body = "".join(f"<p style='margin:0 0 4px 0'>{escape(text)}</p>" for text in decisions(variant, instruction))
-        return _section(title, body)
-    if price_of(variant, instruction) is None:
+    if said is not None:
+        return _section(title, "".join(f"<p style='margin:0 0 4px 0'>{escape(text)}</p>" for text in said))
+    if asking:
+        return _section(title, "<p style='margin:0'>Explaining …</p>")
+    if not is_executed(variant, instruction) and price_of(variant, instruction) is None:
         return ""
     return _section(title, f"<p style='margin:0'><a href='explain:{instruction}'>Explain why it is where it is</a></p>")
 
