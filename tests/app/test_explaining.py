@@ -25,7 +25,7 @@ def test_a_place_is_explained_by_a_job(qtbot: QtBot, explorer: Explorer, monkeyp
         assert entry.variant is not None
         instruction = int(np.max(entry.variant.timeline.instruction))
         store.become("Select", edits.selected(store.state, entry.key, (instruction,)))
+        qtbot.waitUntil(lambda: "is number" in shown.below.text(), timeout=LONG)
         for paragraph in decisions(entry.variant, instruction):
-            said = paragraph.split("'", 1)[0]
-            qtbot.waitUntil(lambda said=said: said in shown.below.text(), timeout=LONG)
+            assert paragraph.split("'", 1)[0] in shown.below.text()
     assert not [job.error for job in explorer.jobs() if job.error]
