@@ -47,6 +47,8 @@ class _Leaf:
     shape: ShapeProto
     tolerance: float
     """0 where it must equal the original's bit by bit."""
+    chosen: bool
+    """Integers that floating-point numbers choose (an argmax): rounding may turn one, in float64 none."""
 
 
 def compare_in_worker(
@@ -72,15 +74,19 @@ def compare_in_worker(
     sources = _Sources(original, runnable, inputs, before, references)
     worst: dict[tuple[str, tuple[int, ...]], Output] = {}
     leaves = list(_leaves(runnable))
+    turned = [0] * len(leaves)
     for count, seed in enumerate(seeds):
         control.step(0.3 + 0.7 * count / len(seeds), f"running with seed {seed}{each}")
         results = sources.run(seed)
         found = after.run(results.inputs)
         for k, leaf in enumerate(leaves):
+            if references is not None and leaf.chosen:
+                turned[k] = max(turned[k], _unequal(found[k], results.own[k]))
             for output in _outputs(leaf, seed, found[k], *results.leaf(k)):
                 key = output.precision, leaf.path
                 if key not in worst or output.error > worst[key].error:
                     worst[key] = output
+    notes += [_turned_note(leaf, count) for leaf, count in zip(leaves, turned, strict=True) if count]
     if original.elided:
         elided = len(original.elided)
         left = "1 constant was" if elided == 1 else f"{elided} constants were"
@@ -235,7 +241,10 @@ def _leaves(runnable: HloModuleProto) -> Iterator[_Leaf]:
         element = root
         if root.opcode == "tuple" and path:
             element = by_id[root.operand_ids[path[0]]]
-        yield _Leaf(path, shape, 0.0 if moves_only(entry, element.id) else _allowed(runnable, element.id, shape, size))
+        moved = moves_only(entry, element.id)
+        allowed = 0.0 if moved else _allowed(runnable, element.id, shape, size)
+        chosen = not moved and not allowed and any(tolerance(t, size) for t in types_behind(runnable, element.id))
+        yield _Leaf(path, shape, allowed, chosen)
 
 
 def _allowed(runnable: HloModuleProto, element: int, shape: ShapeProto, size: int) -> float:
@@ -250,15 +259,31 @@ def _largest_group(proto: HloModuleProto) -> int:
     return max(found, default=1)
 
 
+def _unequal(found: Pieces, own: Pieces) -> int:
+    """Elements that differ, over all devices."""
+    return sum(int(np.count_nonzero(a != b)) for a, b in zip(found, own, strict=True))
+
+
+def _turned_note(leaf: _Leaf, count: int) -> str:
+    what = "1 integer differs" if count == 1 else f"{count:,} integers differ"
+    return (
+        f"Result {'.'.join(map(str, leaf.path)) or '0'} {shapes.text(leaf.shape)}: {what} in the module's own types, "
+        "where rounding decides what is chosen, as in an argmax; compared in float64."
+    )
+
+
 def _outputs(
     leaf: _Leaf, seed: int, found: Pieces, own: Pieces, expected: Pieces | None, wide: Pieces | None
 ) -> Iterator[Output]:
-    """Compare one result array. Integers, and what is only moved, are compared with the original's own."""
+    """Compare one result array. Integers, and what is only moved, are compared with the original's own; integers that
+    floating-point numbers choose are not where they differ, but in float64."""
     if expected is None or wide is None:
         yield _as_output(leaf, "own", seed, compare(found, own), None, leaf.tolerance)
         return
     if leaf.tolerance == 0.0:
-        yield _as_output(leaf, "own", seed, compare(found, own), None, 0.0)
+        difference = compare(found, own)
+        if not (leaf.chosen and difference.error):
+            yield _as_output(leaf, "own", seed, difference, None, 0.0)
         yield _as_output(leaf, "float64", seed, compare(wide, expected), None, 0.0)
         return
     own_error = compare(own, expected).error

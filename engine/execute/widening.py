@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.execute.constants import literal_of
 from engine.hlo import hlo_pb2
-from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto, PrimitiveType, ShapeProto
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, PrimitiveType, ShapeProto
 from engine.ir import shapes
 from engine.ir.literals import literal_array
 
@@ -14,13 +14,16 @@ from engine.ir.literals import literal_array
 def widen(proto: HloModuleProto) -> HloModuleProto:
     """A copy whose floating types are all f64, and complex ones c128; integers stay.
 
-    `proto` is one that `legalize` gave. Rounding to a narrower type (reduce-precision, convert) is left out.
+    `proto` is one that `legalize` gave. Rounding to a narrower type (reduce-precision, convert) is left out. Numbers
+    that are made of bits, as random ones are, are made in their own type first.
     """
     wide = HloModuleProto()
     wide.CopyFrom(proto)
     for computation in wide.computations:
+        _keep_bits(computation)
         for instruction in computation.instructions:
-            _widen_instruction(instruction)
+            if instruction.opcode != "bitcast-convert":
+                _widen_instruction(instruction)
         _widen_program(computation.program_shape)
     _widen_program(wide.host_program_shape)
     return wide
@@ -45,13 +48,33 @@ def wide_type(element_type: PrimitiveType) -> PrimitiveType:
 
 
 def _obstacle(instruction: HloInstructionProto, operands: list[PrimitiveType]) -> str | None:
-    if instruction.opcode == "bitcast-convert":
-        changed = (*operands, instruction.shape.element_type)
-        if any(wide_type(t) != t for t in changed):
-            return f"{instruction.name} reads the bits of a floating-point number"
+    if instruction.opcode == "bitcast-convert" and any(wide_type(t) != t for t in operands):
+        return f"{instruction.name} reads the bits of a floating-point number"
     if instruction.opcode == "custom-call" and any(wide_type(t) != t for t in operands):
         return f'{instruction.name} calls "{instruction.custom_call_target}"'
     return None
+
+
+def _keep_bits(computation: HloComputationProto) -> None:
+    """Converts after every bitcast-convert to a floating-point type: they take its name, number and users."""
+    largest = max((i.id for i in computation.instructions), default=0)
+    listed = []
+    for instruction in computation.instructions:
+        if instruction.opcode == "bitcast-convert" and wide_type(instruction.shape.element_type) != (
+            instruction.shape.element_type
+        ):
+            largest += 1
+            bits = HloInstructionProto()
+            bits.CopyFrom(instruction)
+            bits.id, bits.name = largest, f"{instruction.name}.bits"
+            listed.append(bits)
+            instruction.opcode = "convert"
+            instruction.operand_ids[:] = [bits.id]
+        listed.append(instruction)
+    if len(listed) > len(computation.instructions):
+        kept = HloComputationProto(instructions=listed)
+        computation.ClearField("instructions")
+        computation.instructions.extend(kept.instructions)
 
 
 def _widen_instruction(instruction: HloInstructionProto) -> None:

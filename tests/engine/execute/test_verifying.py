@@ -163,6 +163,26 @@ def test_integers_must_be_equal() -> None:
     assert found.worst.error == 1.0
 
 
+def test_integers_that_rounding_chooses_are_compared_in_float64() -> None:
+    """Adding 1000 and rounding to 8 bits loses small numbers' signs, but not in float64, where nothing is rounded."""
+    text = program(
+        "  x = f32[8] parameter(0)\n  k = f32[] constant(1000)\n  b = f32[8] broadcast(k), dimensions={}\n"
+        "  a = f32[8] add(x, b)\n  n = f32[8] reduce-precision(a), exponent_bits=8, mantissa_bits=23\n"
+        "  s = f32[8] subtract(n, b)\n  z = f32[8] subtract(b, b)\n"
+        "  ROOT r = pred[8] compare(s, z), direction=LT"
+    )
+    rounded = module(text.replace("mantissa_bits=23", "mantissa_bits=7"))
+    found = verify(module(text), rounded, deadline=60.0)
+    assert found.equal
+    assert found.reference == "float64"
+    (note,) = found.notes
+    assert "differ in the module's own types, where rounding decides" in note
+    wrong = verify(module(text), module(text.replace("direction=LT", "direction=GT")), deadline=60.0)
+    assert not wrong.equal
+    assert wrong.worst is not None
+    assert wrong.worst.precision == "float64"
+
+
 def test_roots_get_inputs_that_have_one() -> None:
     text = program("  x = f32[64] parameter(0)\n  r = f32[64] sqrt(x)\n  ROOT l = f32[64] log(r)")
     found = verify(module(text), module(text), deadline=60.0)

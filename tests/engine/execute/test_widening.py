@@ -37,9 +37,19 @@ def test_constants_keep_their_values() -> None:
 
 def test_bits_of_floating_point_numbers_are_an_obstacle() -> None:
     body = "  x = {0}[8] parameter(0)\n  ROOT r = {1}[8] bitcast-convert(x)"
-    for narrow, wide, hinders in (("f32", "s32", True), ("u32", "f32", True), ("u32", "s32", False)):
+    for narrow, wide, hinders in (("f32", "s32", True), ("u32", "f32", False), ("u32", "s32", False)):
         proto = legalize(read_here(program(body.format(narrow, wide)).encode()))
         assert (obstacle(proto) is not None) is hinders
+
+
+def test_numbers_made_of_bits_are_those_of_their_own_type() -> None:
+    text = program(
+        "  u = u32[3] constant({1065353216, 1069547520, 3221225472})\n  f = f32[3] bitcast-convert(u)\n"
+        "  b = f32[3] broadcast(f), dimensions={0}\n  ROOT r = (f32[3], f32[3]) tuple(f, b)"
+    )
+    _, results = run_text(text, wide=True)
+    assert [pieces[0].dtype for pieces in results] == [np.float64, np.float64]
+    assert [pieces[0].tolist() for pieces in results] == [[1.0, 1.5, -2.0]] * 2
 
 
 def test_the_original_is_left_alone() -> None:
