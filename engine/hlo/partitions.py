@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -11,25 +12,54 @@ from engine.ir.module import Header
 
 
 def infer_counts(proto: HloModuleProto, header: Header) -> tuple[Header, str | None]:
-    """The header with its partition (or replica) count filled in where it says 1 and collectives name more devices.
+    """The header with partition and replica counts filled in where it says 1 and collectives name more devices.
 
     A collective without a channel works across replicas, one with a channel across partitions (or over global ids).
-    The note says what was inferred and from which instruction; None when nothing was.
+    The note says what was inferred and from which instructions; None when nothing was.
     """
     if header.devices > 1:
         return header, None
-    most, witness = 1, None
+    found: dict[str, tuple[int, HloInstructionProto]] = {}
     for computation in proto.computations:
         for instruction in computation.instructions:
             devices = devices_named(instruction)
-            if devices > most:
-                most, witness = devices, instruction
-    if witness is None:
+            if devices > 1 and devices > found.get(_counted_by(instruction), (0, instruction))[0]:
+                found[_counted_by(instruction)] = devices, instruction
+    counted, reasons = _counts(found)
+    if not reasons:
         return header, None
-    partitioned = witness.channel_id > 0 or witness.use_global_device_ids
-    counted = replace(header, num_partitions=most) if partitioned else replace(header, replica_count=most)
-    field = "num_partitions" if partitioned else "replica_count"
-    return counted, f"{field}={most} was inferred from {witness.opcode} {witness.name}: the header does not say it."
+    said = " and ".join(f"{field}={counted[field]}" for field in reasons)
+    witnesses = " and ".join(dict.fromkeys(f"{i.opcode} {i.name}" for i in reasons.values()))
+    verb = "was" if len(reasons) == 1 else "were"
+    note = f"{said} {verb} inferred from {witnesses}: the header does not say it."
+    replicas, partitions = counted["replica_count"], counted["num_partitions"]
+    return replace(header, replica_count=replicas, num_partitions=partitions), note
+
+
+def _counts(
+    found: Mapping[str, tuple[int, HloInstructionProto]],
+) -> tuple[dict[str, int], dict[str, HloInstructionProto]]:
+    """Header fields and the instructions that tell them. Global ids number the partitions of every replica in turn."""
+    counts = {kind: devices for kind, (devices, _) in found.items()}
+    replicas = counts.get("replica", 1)
+    partitions = counts.get("partition", 1)
+    devices = counts.get("device", 0)
+    reasons = {"replica_count": found["replica"][1]} if replicas > 1 else {}
+    if devices:
+        if devices % replicas or devices // replicas < partitions:
+            replicas, reasons = 1, {}
+        partitions = max(partitions, devices // replicas)
+        if partitions > 1:
+            reasons["num_partitions"] = found["device" if partitions == devices // replicas else "partition"][1]
+    elif partitions > 1:
+        reasons["num_partitions"] = found["partition"][1]
+    return {"replica_count": replicas, "num_partitions": partitions}, reasons
+
+
+def _counted_by(instruction: HloInstructionProto) -> str:
+    if instruction.use_global_device_ids:
+        return "device"
+    return "partition" if instruction.channel_id else "replica"
 
 
 _COLLECTIVE = ("all-", "async-", "collective-", "custom-call", "ragged-all-to-all", "reduce-scatter")

@@ -40,6 +40,21 @@ def test_counts_come_from_the_ids_named(operation: str, partitions: int, replica
     assert all("was inferred from" in note and " r:" in note for note in module.notes)
 
 
+def test_replicas_of_partitions_are_counted_apart() -> None:
+    """As of a HloModuleProto, which has no place for either count."""
+    text = (
+        "HloModule m\nENTRY main {\n  p = f32[4] parameter(0)\n"
+        "  g = f32[16] all-gather(p), channel_id=1, replica_groups=[2,4]<=[8], dimensions={0}, "
+        "use_global_device_ids=true\n  ROOT r = f32[16] collective-permute(g), source_target_pairs={{0,1},{1,0}}\n}\n"
+    )
+    module = read_here(text.encode())
+    assert (module.header.num_partitions, module.header.replica_count) == (4, 2)
+    assert module.notes == (
+        "replica_count=2 and num_partitions=4 were inferred from collective-permute r and all-gather g: the header "
+        "does not say it.",
+    )
+
+
 def test_a_header_that_says_it_is_believed() -> None:
     text = "HloModule m, num_partitions=16\nENTRY main {\n  p = f32[4] parameter(0)\n" + (
         "  ROOT r = f32[4] collective-permute(p), channel_id=1, source_target_pairs={{0,1}}\n}\n"
