@@ -25,8 +25,9 @@ from views.fusion.diagram import described
 from views.fusion.early import early_dones, early_of
 from views.fusion.harm import caused, fusion_rows, taken, waited_by_name
 from views.fusion.inside import LATE, MOST, inside_of
-from views.fusion.pane import FusionPane, gain_of
+from views.fusion.pane import FusionPane
 from views.fusion.strips import place_of
+from views.fusion.words import gain_of
 from views.inspector.inspector import Inspector
 
 PLAN = Plan("decompose,async-permute,fuse", "bottom-up")

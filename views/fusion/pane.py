@@ -2,64 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QGridLayout,
-    QHeaderView,
     QLabel,
     QPushButton,
     QRadioButton,
     QScrollArea,
     QSizePolicy,
     QSplitter,
-    QTableWidget,
-    QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
 from engine.passes.fusion import Alternative
-from engine.quantities import bytes_text, gain_text, signed_time_text, time_text
+from engine.quantities import time_text
 from engine.session import edits
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
-from views.filling import filling
+from views.fusion.decision_table import MOST, DecisionTable
 from views.fusion.diagram import Diagram
 from views.fusion.early import early_dones, tried_of
 from views.fusion.harm import FusionRow, fusion_rows, taken
 from views.fusion.inside import inside_of
 from views.fusion.strips import Strips
+from views.fusion.words import Gain, compared, gain_of, inside_text
 from views.hint import Hint, open_first
 from views.menu_text import verbatim
-from views.plain import make_plain
 from views.ports import Host, follow, in_view
 from views.stale import StaleNote
 from views.theme import GRID
 
-_COLUMNS = ("fusion", "kind", "time", "traffic saved", "exposes", "waits")
-_TIPS = (
-    "The fusion instruction, or the einsum that was left apart",
-    "As XLA calls it",
-    "Compute time of one run",
-    "Memory traffic that stays inside",
-    "Compute waits this long for transfers that the einsum inside does not need, and that nothing needs earlier",
-    "Compute waits this long for transfers that the fusion needs",
-)
-_MOST_NAMES = 8
 _MOST_EARLY = 4
 _NARROW = 900
 """Pixels of width below which the graph comes under the words."""
-_SPARED = (1, 2, 3)
-"""Columns that a narrow pane leaves out: kind, time, and traffic saved."""
-MOST = 300
-"""Decisions listed, the most harmful first."""
 
 
 class FusionPane(QWidget):
@@ -71,17 +52,8 @@ class FusionPane(QWidget):
         self._variant: Variant | None = None
         self._rows: tuple[FusionRow, ...] = ()
         self.text = Hint(host)
-        self.table = QTableWidget(0, len(_COLUMNS))
-        self.table.setHorizontalHeaderLabels(_COLUMNS)
-        for column, tip in enumerate(_TIPS):
-            item = self.table.horizontalHeaderItem(column)
-            if item is not None:
-                item.setToolTip(tip)
-        make_plain(self.table, range(2, len(_COLUMNS)))
-        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.table.setAccessibleName("fusion decisions")
-        self.table.currentCellChanged.connect(lambda row, *_: self._picked(row))
+        self.table = DecisionTable()
+        self.table.currentCellChanged.connect(lambda *_: self._picked())
         self.inside = QLabel()
         self.inside.setWordWrap(True)
         self.inside.setTextFormat(Qt.TextFormat.RichText)
@@ -89,9 +61,6 @@ class FusionPane(QWidget):
         self.inside.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.choices = QGridLayout()
         self.choices.setColumnStretch(0, 1)
-        detail = QWidget()
-        lines = QVBoxLayout(detail)
-        lines.setContentsMargins(3 * GRID, 0, 2 * GRID, 2 * GRID)
         self.diagram = Diagram(host)
         self.figures = QLabel()
         self.figures.setWordWrap(True)
@@ -99,13 +68,35 @@ class FusionPane(QWidget):
         self._tried: Alternative | None = None
         self.early = QLabel()
         self.early.setWordWrap(True)
+        self._beside = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._beside.addWidget(self.inside, 1)
+        self._beside.addWidget(self.diagram, 2)
+        self._split = QSplitter()
+        self._lay_out()
+        follow(self, host.store, self._session_changed)
+        stop = host.watch_predicted(self._show_choices)
+        self.destroyed.connect(lambda *_: stop())
+        self.refresh()
+
+    def _lay_out(self) -> None:
+        self._split.addWidget(self.table)
+        self._split.addWidget(self._detail())
+        self._split.setSizes([400, 600])
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(StaleNote(self._host))
+        layout.addWidget(self.text)
+        layout.addWidget(self._split, 1)
+
+    def _detail(self) -> QScrollArea:
+        """What is shown of the picked decision."""
+        detail = QWidget()
+        lines = QVBoxLayout(detail)
+        lines.setContentsMargins(3 * GRID, 0, 2 * GRID, 2 * GRID)
         lines.addWidget(self.early)
         lines.addLayout(self.choices)
         lines.addWidget(self.figures)
         lines.addWidget(self.strips)
-        self._beside = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        self._beside.addWidget(self.inside, 1)
-        self._beside.addWidget(self.diagram, 2)
         lines.addLayout(self._beside)
         lines.addStretch(1)
         scroll = QScrollArea()
@@ -113,32 +104,18 @@ class FusionPane(QWidget):
         scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(detail)
-        split = QSplitter()
-        split.addWidget(self.table)
-        split.addWidget(scroll)
-        split.setSizes([400, 600])
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(StaleNote(host))
-        layout.addWidget(self.text)
-        layout.addWidget(split, 1)
-        self._split = split
-        follow(self, host.store, self._session_changed)
-        stop = host.watch_predicted(self._show_choices)
-        self.destroyed.connect(lambda *_: stop())
-        self.refresh()
+        return scroll
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
-        for column in _SPARED:
-            self.table.setColumnHidden(column, narrow)
+        self.table.spare(narrow=narrow)
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
-            self._paint_harm()
+            self.table.paint_harm(self._host.theme)
             self.diagram.redraw()
             self._show_choices()
 
@@ -157,7 +134,7 @@ class FusionPane(QWidget):
         if variant is not self._variant or variant is None:
             self._variant = variant
             self._rows = fusion_rows(variant) if variant is not None else ()
-            self._fill()
+            self.table.show_rows(self._rows, self._host.theme)
         self.text.setText(self._said(session))
         self._split.setVisible(bool(self._rows))
 
@@ -179,44 +156,11 @@ class FusionPane(QWidget):
             return f"{entry.key}: {count}, none makes compute wait for a transfer it does not need.{more}"
         return f"{entry.key}: {harmful:,} of {count} expose transfers, {time_text(worst)} together.{more}"
 
-    def _fill(self) -> None:
-        with filling(self.table):
-            self._fill_rows()
-        self._paint_harm()
-        self.table.setCurrentCell(-1, -1)
-        self.table.setCurrentCell(0 if self._rows else -1, 0)
-
-    def _fill_rows(self) -> None:
-        self.table.setRowCount(min(len(self._rows), MOST))
-        for number, row in enumerate(self._rows[:MOST]):
-            fusion = row.fusion
-            texts = (
-                fusion.name,
-                fusion.kind or "left apart",
-                time_text(row.time) if row.time else "",
-                bytes_text(fusion.saved_bytes) if fusion.saved_bytes else "",
-                time_text(row.exposed) if row.exposed else "",
-                time_text(row.waits) if row.waits else "",
-            )
-            for column, text in enumerate(texts):
-                item = QTableWidgetItem(text)
-                item.setToolTip(text)
-                if column >= 2:
-                    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-                self.table.setItem(number, column, item)
-
-    def _paint_harm(self) -> None:
-        """What exposes transfers, in the colour of losses."""
-        for number in range(self.table.rowCount()):
-            item = self.table.item(number, 4)
-            if item is not None:
-                item.setForeground(QColor(self._host.theme.loss))
-
     def _current(self) -> FusionRow | None:
         row = self.table.currentRow()
         return self._rows[row] if 0 <= row < len(self._rows) else None
 
-    def _picked(self, number: int) -> None:
+    def _picked(self) -> None:
         row, session = self._current(), self._host.store.state
         entry = session.active_entry
         self._tried = None
@@ -312,7 +256,7 @@ class FusionPane(QWidget):
             said.append(f"and {len(found) - _MOST_EARLY} more")
         self.early.setText("\n".join(said))
         self.early.setVisible(bool(said))
-        self.inside.setText(_inside(row))
+        self.inside.setText(inside_text(row))
 
     def _gain(self, answer: Metrics | str | None, gain: Gain, now: Metrics) -> QLabel:
         label = QLabel(gain.part)
@@ -332,58 +276,3 @@ class FusionPane(QWidget):
                 )
 
         return take
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What another decision would bring, as text."""
-
-    part: str
-    time: str
-    in_words: str
-
-
-def gain_of(answer: Metrics | str | None, now: Metrics) -> Gain:
-    if answer is None:
-        return Gain("…", "", "not predicted yet")
-    if isinstance(answer, str):
-        return Gain("impossible", "", answer)
-    change = signed_time_text(answer.makespan - now.makespan)
-    part = gain_text(now.makespan, answer.makespan)
-    exposed = signed_time_text(answer.exposed - now.exposed)
-    return Gain(part, change, f"predicted makespan {change} ({part}), exposed communication {exposed}")
-
-
-def compared(now: Metrics, then: Metrics) -> str:
-    """The difference in figures, one line."""
-    return (
-        f"makespan {time_text(now.makespan)} → {time_text(then.makespan)} "
-        f"({signed_time_text(then.makespan - now.makespan)}), "
-        f"exposed {time_text(now.exposed)} → {time_text(then.exposed)} ({signed_time_text(then.exposed - now.exposed)})"
-    )
-
-
-def _inside(row: FusionRow) -> str:
-    fusion = row.fusion
-    shown = [f"<b>{escape(n)}</b>" if n == fusion.einsum else escape(n) for n in _first(fusion.members, fusion.einsum)]
-    parts = [f"<b>{escape(fusion.name)}</b>"]
-    if fusion.members:
-        parts.append(f"holds {', '.join(shown)}{_more(fusion.members)}")
-    if fusion.waits_for:
-        parts.append(f"waits for {escape(', '.join(fusion.waits_for[:_MOST_NAMES]))}{_more(fusion.waits_for)}")
-    if fusion.foreign:
-        foreign = escape(", ".join(fusion.foreign[:_MOST_NAMES]))
-        parts.append(f"of which its einsum does not need {foreign}{_more(fusion.foreign)}")
-    if not fusion.alternatives:
-        parts.append("there is no other decision to take")
-    return "<br>".join(part for part in parts if part)
-
-
-def _first(names: Sequence[str], einsum: str) -> list[str]:
-    """A few names, the einsum's among them."""
-    few = list(names[:_MOST_NAMES])
-    return few if einsum in few or einsum not in names else [*few[:-1], einsum]
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""

@@ -1,0 +1,85 @@
+"""The table of fusion decisions, the most harmful first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+
+from engine.quantities import bytes_text, time_text
+from views.filling import filling
+from views.fusion.harm import FusionRow
+from views.plain import make_plain
+from views.theme import Theme
+
+_COLUMNS = ("fusion", "kind", "time", "traffic saved", "exposes", "waits")
+_TIPS = (
+    "The fusion instruction, or the einsum that was left apart",
+    "As XLA calls it",
+    "Compute time of one run",
+    "Memory traffic that stays inside",
+    "Compute waits this long for transfers that the einsum inside does not need, and that nothing needs earlier",
+    "Compute waits this long for transfers that the fusion needs",
+)
+_EXPOSES = _COLUMNS.index("exposes")
+_SPARED = (1, 2, 3)
+"""Columns that a narrow pane leaves out: kind, time, and traffic saved."""
+MOST = 300
+"""Decisions listed."""
+
+
+class DecisionTable(QTableWidget):
+    """A row a decision, as `engine.passes.fusion` takes them."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(0, len(_COLUMNS), parent)
+        self.setHorizontalHeaderLabels(_COLUMNS)
+        for column, tip in enumerate(_TIPS):
+            heading = self.horizontalHeaderItem(column)
+            if heading is not None:
+                heading.setToolTip(tip)
+        make_plain(self, range(2, len(_COLUMNS)))
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.setAccessibleName("fusion decisions")
+
+    def show_rows(self, rows: Sequence[FusionRow], theme: Theme) -> None:
+        """List decisions and pick the first."""
+        with filling(self):
+            self._fill_rows(rows)
+        self.paint_harm(theme)
+        self.setCurrentCell(-1, -1)
+        self.setCurrentCell(0 if rows else -1, 0)
+
+    def spare(self, *, narrow: bool) -> None:
+        """Leave out the columns that say least where there is little room."""
+        for column in _SPARED:
+            self.setColumnHidden(column, narrow)
+
+    def _fill_rows(self, rows: Sequence[FusionRow]) -> None:
+        self.setRowCount(min(len(rows), MOST))
+        for number, row in enumerate(rows[:MOST]):
+            fusion = row.fusion
+            texts = (
+                fusion.name,
+                fusion.kind or "left apart",
+                time_text(row.time) if row.time else "",
+                bytes_text(fusion.saved_bytes) if fusion.saved_bytes else "",
+                time_text(row.exposed) if row.exposed else "",
+                time_text(row.waits) if row.waits else "",
+            )
+            for column, text in enumerate(texts):
+                item = QTableWidgetItem(text)
+                item.setToolTip(text)
+                if column >= 2:
+                    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+                self.setItem(number, column, item)
+
+    def paint_harm(self, theme: Theme) -> None:
+        """What exposes transfers, in the colour of losses."""
+        for number in range(self.rowCount()):
+            item = self.item(number, _EXPOSES)
+            if item is not None:
+                item.setForeground(QColor(theme.loss))
