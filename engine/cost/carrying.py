@@ -17,7 +17,7 @@ from typing import NamedTuple
 from engine.chips.budget import Kind
 from engine.chips.machine import Machine
 from engine.cost.costs import Costs
-from engine.cost.imports import ImportedCosts
+from engine.cost.imports import ImportedCosts, compiler_estimates
 from engine.cost.pricing import Pricing
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Graph
@@ -53,12 +53,16 @@ class Carrying(NamedTuple):
 
 
 class Loaded:
-    """The module as loaded, with the times that imports give its instructions."""
+    """The module as loaded, with the times that imports, and the compiler's estimates in it, give its instructions."""
 
     def __init__(self, module: Module, machine: Machine, imports: Sequence[ImportedCosts]) -> None:
         self.module = module
+        self.estimates = compiler_estimates(module, machine.chip)
+        """What the module carries itself; None where it carries none."""
         self._machine = machine
-        self._imports = sorted(imports, key=lambda found: found.origin)
+        own = (self.estimates,) if self.estimates is not None else ()
+        self.given_by = tuple(sorted((*own, *imports), key=lambda found: found.origin))
+        """Where times come from, lowest rank first."""
 
     @cached_property
     def executed(self) -> Mapping[str, str]:
@@ -71,7 +75,7 @@ class Loaded:
         """Id of an instruction → the import whose time for it wins, and the time in picoseconds."""
         return {
             self.module.by_name[name].id: (found, time)
-            for found in self._imports
+            for found in self.given_by
             for name, time in found.times.items()
             if self.executed.get(name, "while") not in SEQUENTIAL
         }

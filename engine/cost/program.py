@@ -33,7 +33,7 @@ class UsedCosts:
     gone: tuple[str, ...] = ()
     """Of the module as loaded: passes replaced them, and what came of them has other times, at least in part."""
     priced: frozenset[str] = frozenset()
-    """Names whose times price something here; empty for what the module carries itself."""
+    """Names whose times price something here."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,21 +37,22 @@ def prepare(
 
     `imports` replace modelled times where their names match, the higher `Origin` over the lower, among equals the
     later over the earlier. With `estimates` the `estimated_cycles` that TPU HLO carries come before all of them.
-    `loaded` has the same imports: what passes made of its instructions takes over their times, where that can be told.
+    `loaded` has the same imports, and its module's estimates: what passes made of its instructions takes over their
+    times, where that can be told.
     """
     trips, notes = trips_of(module)
     graphs = graphs_of(module)
     pricing = Pricing(module, machine)
     machine = pricing.tell_links_apart(graphs.values())
     costs = {id_: pricing.costs(graph) for id_, graph in graphs.items()}
-    carried = compiler_estimates(module, machine.chip) if estimates else None
-    ranked = sorted((*((carried,) if carried else ()), *imports), key=lambda found: found.origin)
     loaded = loaded if loaded is not None and loaded.module is not module else None
+    own = compiler_estimates(module, machine.chip) if estimates and loaded is None else None
+    ranked = loaded.given_by if loaded is not None else sorted((*((own,) if own else ()), *imports), key=_rank)
     carried_on = _Carried(costs)
     if loaded is not None:
-        carried_on = _carry(loaded, module, graphs, costs, pricing, imports)
+        carried_on = _carry(loaded, module, graphs, costs, pricing)
         costs = dict(carried_on.costs)
-    imported = tuple(_used(found, module, graphs, loaded, carried_on, own=found is carried) for found in ranked)
+    imported = tuple(_used(found, module, graphs, loaded, carried_on) for found in ranked)
     said = [note for found in imported for note in _notes(found)]
     weights, unsaid = _weights(module, graphs, ranked)
     for found in ranked:
@@ -68,6 +69,10 @@ def prepare(
         imported=imported,
         notes=(*machine.notes, *notes, *unsaid, *said),
     )
+
+
+def _rank(found: ImportedCosts) -> Origin:
+    return found.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,6 @@ def _carry(
     graphs: Mapping[int, Graph],
     costs: Mapping[int, Costs],
     pricing: Pricing,
-    imports: Sequence[ImportedCosts],
 ) -> _Carried:
     names = {
         name: module.origins_of(id_) != (id_,) and name in loaded.module.by_name
@@ -97,7 +101,7 @@ def _carry(
         for name, id_ in zip(graph.names, graph.ids.tolist(), strict=True)
     }
     reused = frozenset(name for name, again in names.items() if again)
-    named = frozenset(name for found in imports for name in found.times) - reused
+    named = frozenset(name for found in loaded.given_by for name in found.times) - reused
     made = {id_: loaded.carry(module, graph, costs[id_], pricing, named) for id_, graph in graphs.items()}
     return _Carried(
         {id_: carrying.costs for id_, carrying in made.items()},
@@ -181,12 +185,10 @@ def _used(
     graphs: Mapping[int, Graph],
     loaded: Loaded | None,
     carried: _Carried,
-    *,
-    own: bool,
 ) -> UsedCosts:
-    """What became of `found`; `own`: the module carries it itself."""
+    """What became of `found`."""
     here = {name: opcode for g in graphs.values() for name, opcode in zip(g.names, g.opcodes, strict=True)}
-    before = loaded.executed if loaded is not None and not own else {}
+    before = loaded.executed if loaded is not None else {}
     executed = {**before, **here}
     known = module.by_name if loaded is None else {**loaded.module.by_name, **module.by_name}
     callers = frozenset(name for name in found.times if executed.get(name) in SEQUENTIAL)
@@ -196,6 +198,8 @@ def _used(
         for ids in (carried.kept, carried.scaled, carried.mixed)
     )
     priced = direct | kept | scaled
+    # What a higher rank gives a time of its own is not missing here.
+    counts = loaded.names_of(loaded.given, found) if loaded is not None else frozenset[str]()
     return UsedCosts(
         found.source,
         found.origin,
@@ -204,8 +208,8 @@ def _used(
         callers=tuple(sorted(callers)),
         inside=tuple(sorted(name for name in found.times if name in known and name not in executed)),
         scaled=tuple(sorted(scaled)),
-        gone=tuple(sorted(name for name in found.times if name in before and name not in priced - mixed | callers)),
-        priced=frozenset() if own else priced - mixed,
+        gone=tuple(sorted(name for name in counts if name in before and name not in priced - mixed | callers)),
+        priced=priced - mixed,
     )
 
 

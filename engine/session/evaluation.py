@@ -62,7 +62,8 @@ class Evaluator:
     def __post_init__(self) -> None:
         chip = self.chip or load_chip(self.spec.chip)
         self.machine = machine_for(self.module, chip, self.spec.topology, self.spec.mesh)
-        self._loaded = Loaded(self.module, self.machine, self.imports) if self.imports else None
+        loaded = Loaded(self.module, self.machine, self.imports)
+        self._loaded = loaded if loaded.given_by else None
 
     def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
         """The variant that `plan` makes; `name` defaults to the plan in words."""

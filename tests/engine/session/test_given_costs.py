@@ -12,11 +12,13 @@ import pytest
 
 from app.cli.main import main
 from engine.chips.budget import Kind
+from engine.chips.library import load_chip
 from engine.cost.carrying import Loaded
 from engine.cost.costs import Origin
 from engine.cost.imports import ImportedCosts
 from engine.cost.program import Program, UsedCosts
 from engine.cost.programs import prepare
+from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.session.evaluation import Evaluator
@@ -100,6 +102,40 @@ def test_profiles_and_schedules_are_shared_out_like_a_table(origin: Origin, on_s
     # What a user writes wins over both.
     both = variants(sample(), table, replace(other, times=dict.fromkeys(other.times, 1)))
     assert [v.metrics.makespan for v in both] == [v.metrics.makespan for v in wanted]
+
+
+def estimated(module: Module, factor: int) -> tuple[Module, ImportedCosts]:
+    """`module` with estimates of its einsums as the TPU compiler writes them, and the same times as a table."""
+    clock = load_chip("tpu-v4").units.clock
+    proto = HloModuleProto()
+    proto.CopyFrom(module.proto)
+    cycles = {name: round(time * clock / 1e12) for name, time in einsums(module, factor).times.items()}
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            if instruction.name in cycles:
+                config = f'{{"window_config":{{"estimated_cycles":"{cycles[instruction.name]}"}}}}'
+                instruction.backend_config = config.encode()
+    times = {name: round(count * 1e12 / clock) for name, count in cycles.items()}
+    return replace(module, proto=proto), ImportedCosts("c.csv", Origin.TABLE, times)
+
+
+@pytest.mark.parametrize("name", ["mlp_fig3", "decoder_fig3_scan_2x2_f32"])
+def test_estimates_that_a_module_carries_are_shared_out_like_a_table(name: str) -> None:
+    carrying, table = estimated(sample(name), 3)
+    wanted, found = variants(sample(name), table), variants(carrying)
+    assert [v.metrics.makespan for v in found] == [v.metrics.makespan for v in wanted]
+    for variant in found:
+        assert not variant.priced_unlike(found[0])
+        assert used(variant).priced == table.times.keys()
+    assert used(found[1]).scaled
+
+
+def test_a_table_wins_over_estimates_and_they_are_not_said_to_be_gone() -> None:
+    carrying, table = estimated(sample(), 3)
+    for variant in variants(carrying, replace(table, times={"dot": 7_000_000})):
+        estimates, given_ = variant.program.imported
+        assert given_.priced == {"dot"}
+        assert estimates.gone == given_.gone == ()
 
 
 def test_a_longer_einsum_alone_is_no_gain() -> None:
