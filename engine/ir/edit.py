@@ -14,7 +14,7 @@ from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModu
 from engine.ir.calls import Calls
 from engine.ir.edges import Edges
 from engine.ir.module import Module
-from engine.ir.numbering import Numbering
+from engine.ir.numbering import Numbering, local_id
 from engine.ir.order import callees_first, operands_first
 
 Instruction = HloInstructionProto
@@ -61,10 +61,11 @@ class Editor:
                 if instruction.called_computation_ids:
                     self._calls.add(computation.id, instruction)
         self._edges = Edges(self._instructions)
-        self._numbering = Numbering(self._proto)
+        self._numbering = Numbering(self._proto, module.gone)
         self._added: dict[int, dict[int | None, list[int]]] = {}
         self._made: list[int] = []
         self._gone: dict[int, Instruction] = {}
+        self._last_gone: dict[int, int] = dict(module.gone)
         self._replaced: dict[int, int] = {}
         self._origins: dict[int, tuple[int, ...]] = {}
         self._touched: set[int] = set()
@@ -240,7 +241,13 @@ class Editor:
             self._edges.stop_reading(proto)
             work.extend(dict.fromkeys(proto.operand_ids))
             self._origins.pop(dead, None)
-            self._touched.add(self._computation_of.pop(dead))
+            self._touched.add(self._computation_of[dead])
+            self._note_gone(dead)
+
+    def _note_gone(self, instruction: int) -> None:
+        computation = self._computation_of.pop(instruction)
+        last = self._last_gone.get(computation, -1)
+        self._last_gone[computation] = max(last, local_id(computation, instruction))
 
     def _bridge_control(self, gone: Instruction) -> None:
         """Let whoever waited for an instruction that is gone wait for what it waited for."""
@@ -279,7 +286,7 @@ class Editor:
         notes = (*self.module.notes, _UNSCHEDULED) if self.module.is_scheduled else self.module.notes
         alive = self._instructions
         origins = {new: old for new, old in {**self.module.origins, **self._origins}.items() if new in alive}
-        return replace(self.module, proto=proto, origins=origins, notes=notes)
+        return replace(self.module, proto=proto, origins=origins, notes=notes, gone=self._last_gone)
 
     def _drop_uncalled(self) -> None:
         """Leave out computations that lost their last caller, and what only they called."""
@@ -292,7 +299,7 @@ class Editor:
             del self._computations[computation]
             for id_ in members:
                 instruction = self._instructions.pop(id_)
-                del self._computation_of[id_]
+                self._note_gone(id_)
                 self._calls.remove(instruction)
                 work.extend(c for c in instruction.called_computation_ids if not self._calls.is_called(c))
 

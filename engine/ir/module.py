@@ -2,7 +2,8 @@
 
 A `Module` is a value. Nobody changes the proto of one that exists: passes edit a copy (`engine.ir.edit`) and return a
 new Module. Instructions are known by their proto id, which stays the same through passes that do not touch them;
-`origins` says which instructions of the module as loaded a new one came from.
+`origins` says which instructions of the module as loaded a new one came from, and no id is given again that a removed
+one had (`gone`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import MappingProxyType
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
 from engine.hlo.wire import Places, places_in
 
+_NONE_GONE: Mapping[int, int] = MappingProxyType({})
 _NO_ORIGINS: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 
 
@@ -68,6 +70,9 @@ class Module:
     """Ids of constants that the text left out (``constant({...})``): what the proto holds for them means nothing."""
     job_mesh: JobMesh | None = None
     """None where nothing beside the module says it."""
+    gone: Mapping[int, int] = field(default_factory=lambda: _NONE_GONE)
+    """Id of each computation that passes removed instructions of, be it there or not → the last local id removed: an
+    id stands for one instruction through all passes, since selections and origins outlive what they are about."""
 
     @property
     def name(self) -> str:
@@ -116,7 +121,7 @@ class Module:
 
     def __reduce__(self) -> tuple[object, ...]:
         """For sending a module to a worker process: what can be computed again is left out."""
-        kept = (self.header, self.notes, dict(self.origins), self.source, self.elided, self.job_mesh)
+        kept = (self.header, self.notes, dict(self.origins), self.source, self.elided, self.job_mesh, dict(self.gone))
         proto = self.__dict__.get("serialised") or self.proto.SerializeToString()
         places = self.__dict__.get("places") or places_in(proto)
         return _restore, (proto, places, *kept)
@@ -134,6 +139,7 @@ def _restore(
     source: Source | None,
     elided: frozenset[int],
     job_mesh: JobMesh | None,
+    gone: Mapping[int, int],
 ) -> Module:
     sent = _Sent.__new__(_Sent)
     sent.__dict__.update(
@@ -145,6 +151,7 @@ def _restore(
         source=source,
         elided=elided,
         job_mesh=job_mesh,
+        gone=MappingProxyType(gone),
     )
     return sent
 

@@ -123,7 +123,14 @@ def carried(old: Variant, new: Variant, instructions: Iterable[int]) -> tuple[in
     What passes made alike in both keeps its id; for the rest stand the ids of the module as loaded.
     """
     before, after = old.program.module.origins, new.program.module.origins
-    kept = ((i,) if before.get(i) == after.get(i) else before.get(i, (i,)) for i in instructions)
+    here, there = lookup(old), lookup(new)
+
+    def stays(instruction: int) -> bool:
+        if instruction not in before:
+            return True  # no pass gives an id again that the module as loaded had
+        return before[instruction] == after.get(instruction) and here.name(instruction) == there.name(instruction)
+
+    kept = ((i,) if stays(i) else before[i] for i in instructions)
     return tuple(dict.fromkeys(chain.from_iterable(kept)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import pytest
@@ -102,6 +103,27 @@ def test_ids_and_names_are_fresh(module: Module) -> None:
     assert {m.id >> 32 for m in made} == {module.entry.id}
     assert [m.name for m in made] == ["c.sum", "c.sum.1", "c.sum.2"]
     assert editor.fresh_channel() != editor.fresh_channel()
+
+
+def test_an_id_is_never_given_again(module: Module) -> None:
+    editor = Editor(module)
+    last = max(module.entry.instructions, key=lambda i: i.id)
+    editor.replace_uses(last.id, module.by_name["b"].id)
+    editor.remove_dead([last.id])
+    shorter = editor.finish()
+    assert last.id not in shorter.instructions
+    computations = {c.id for c in module.proto.computations}
+    assert len(shorter.computations) < len(computations)  # nothing runs the loop's any more
+    again = pickle.loads(pickle.dumps(shorter))
+    for left in (shorter, again):
+        editor = Editor(left)
+        made = editor.add(left.entry.id, Instruction(opcode="negate"), name="made", origins=(last.id,))
+        made.operand_ids.append(left.by_name["x"].id)
+        assert made.id not in module.instructions
+        assert editor.fresh_computation() not in computations
+        third = editor.finish()
+        assert third.origins_of(made.id) == (last.id,)
+        assert third.origins_of(last.id) == (last.id,)
 
 
 def test_operands_come_before_users(module: Module) -> None:
