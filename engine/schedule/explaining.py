@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engine.cost.program import Program
 from engine.errors import UsageError
+from engine.ir.graph import Graph
 from engine.passes.candidate import Candidate
 from engine.quantities import time_text
 from engine.schedule.exposure import Cause, Exposure, Reason
@@ -67,10 +68,11 @@ def explain(
     node = graph.ids.tolist().index(node_id)
     problem = problem_of(program, computation, runs, schedule.budget, schedule.memory_caps.get(computation))
     order, run = schedule.orders[computation], runs[computation]
-    reasons = [*inside, _place(problem, run, order, node), *_waiting(program, problem, run, order, node)]
+    known = _known(program, found, candidates)
+    reasons = [*inside, _place(problem, run, order, node), *_waiting(program, problem, run, order, node, known)]
     if order.decisions is not None:
         reasons.append(_decision(problem, order.decisions, node))
-    reasons += _verdicts(program, found, candidates)
+    reasons += _verdicts(known)
     return Explanation(program.module.instructions[found].name, _exposed(problem, run, node), tuple(reasons))
 
 
@@ -134,7 +136,9 @@ def _exposed(problem: Problem, run: ComputationRun, node: int) -> int:
     return waited if partner >= 0 else int(run.end[node] - run.start[node]) if problem.transfer[node] else waited
 
 
-def _waiting(program: Program, problem: Problem, run: ComputationRun, order: Order, node: int) -> list[Reason]:
+def _waiting(
+    program: Program, problem: Problem, run: ComputationRun, order: Order, node: int, known: Sequence[Candidate]
+) -> list[Reason]:
     graph = problem.graph
     partner = int(graph.partner[node])
     exposed = _exposed(problem, run, node)
@@ -144,8 +148,8 @@ def _waiting(program: Program, problem: Problem, run: ComputationRun, order: Ord
         return [
             Reason(
                 Cause.BLOCKING,
-                f"It is blocking: the compute stream waits all of its {time_text(exposed)}. Decomposed, or split into "
-                f"a start and a done (async-permute), part of it could be hidden.",
+                f"It is blocking: the compute stream waits all of its {time_text(exposed)}. "
+                f"{_way_out(graph, node, known)}",
             )
         ]
     exposure = Exposure(program.module, problem, run, order.nodes, min(node, partner))
@@ -158,6 +162,13 @@ def _waiting(program: Program, problem: Problem, run: ComputationRun, order: Ord
         f"{graph.names[exposure.done]} waits.",
     )
     return [head, *exposure.reasons()]
+
+
+def _way_out(graph: Graph, node: int, known: Sequence[Candidate]) -> str:
+    """What could hide part of a blocking transfer; what no pass can decompose is not said to gain by that."""
+    split = "" if graph.opcodes[node] == "collective-permute" else "{kinds=all}"
+    ways = "plit into a start and a done (async-permute" + split + "), part of it could be hidden."
+    return f"Decomposed, or s{ways}" if any(c.gate is not None or c.chosen for c in known) else f"S{ways}"
 
 
 def _decision(problem: Problem, decisions: Decisions, node: int) -> Reason:
@@ -173,12 +184,15 @@ def _decision(problem: Problem, decisions: Decisions, node: int) -> Reason:
     return Reason(Cause.DECISION, text)
 
 
-def _verdicts(program: Program, instruction: int, candidates: Sequence[Candidate]) -> list[Reason]:
-    """What the passes decided about what the instruction came from."""
+def _known(program: Program, instruction: int, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those of `candidates` that the instruction came from."""
     origins = set(program.module.origins_of(instruction))
     name = program.module.instructions[instruction].name
+    return [c for c in candidates if not origins.isdisjoint(c.loaded) or c.id == name]
+
+
+def _verdicts(known: Sequence[Candidate]) -> list[Reason]:
+    """What the passes decided about what the instruction came from."""
     return [
-        Reason(Cause.GATE, f"{c.id} was {'decomposed' if c.chosen else 'not decomposed'}: {c.reason}.")
-        for c in candidates
-        if not origins.isdisjoint(c.loaded) or c.id == name
+        Reason(Cause.GATE, f"{c.id} was {'decomposed' if c.chosen else 'not decomposed'}: {c.reason}.") for c in known
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.ir.module import Module
+from engine.ir.opcodes import is_start
 from engine.passes.candidate import Candidate
 from engine.quantities import time_text
 from engine.schedule.explaining import explain as explain_place
@@ -22,19 +23,21 @@ def explain(module: Module, variant: Variant, name: str) -> str:
     loaded = module.by_name[name].id
     paragraphs = [_verdict(c) for c in variant.candidates if loaded in c.loaded]
     runs = (zip(g.ids.tolist(), g.names, strict=True) for g in variant.program.graphs.values())
-    became = [label for pairs in runs for id_, label in pairs if loaded in made.origins_of(id_)]
+    became = [(id_, label) for pairs in runs for id_, label in pairs if loaded in made.origins_of(id_)]
     if not became:
         paragraphs.append(f"{name} is not part of this variant: its passes had no more use for it.")
         return "\n\n".join(paragraphs)
-    shown = ", ".join(became[:_MOST_NAMED])
+    shown = ", ".join(label for _, label in became[:_MOST_NAMED])
     more = f" and {len(became) - _MOST_NAMED} more" if len(became) > _MOST_NAMED else ""
     paragraphs.append(f"{name} became {shown}{more}.")
+    if len(became) == 1:
+        paragraphs.append(str(explain_place(variant.program, variant.schedule, became[0][0])))
+        return "\n\n".join(paragraphs)
     exposed = _exposed(variant, loaded)
-    paragraphs.append(
-        f"Compute waits {time_text(exposed)} in all for what it became."
-        if exposed
-        else "Compute waits for nothing that it became."
-    )
+    if exposed:
+        paragraphs.append(f"Compute waits {time_text(exposed)} in all for what it became.")
+    elif any(is_start(made.instructions[id_].opcode) for id_, _ in became):
+        paragraphs.append("Compute waits for nothing that it became.")
     return "\n\n".join(paragraphs)
 
 
