@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,25 +42,44 @@ def most_each_way(graph: Graph, order: Ints, way: Mapping[int, Hashable]) -> int
     return most
 
 
-def one_each_way(graph: Graph, order: Ints, way: Mapping[int, Hashable]) -> Ints:
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """How long things take, by node, in any one unit: arrays of shape [n]."""
+
+    stream: Ints
+    """On the compute stream, loops as a whole, waits for transfers left out."""
+    transfer: Ints
+    """From a start until what it sends has arrived."""
+
+
+def one_each_way(graph: Graph, order: Ints, way: Mapping[int, Hashable], lengths: Lengths | None = None) -> Ints:
     """The order with every start held back until the permute before it that goes the same way is done.
 
     Starts of one way keep their order. Where something needs a permute that is held, those before it are waited for.
+    With `lengths` a permute that others wait for is done as soon as it has arrived, wherever `order` has its done: two
+    that begin together and are not needed before the end would otherwise leave no compute to hide the second.
     `order` must be topological; so is the result.
     """
-    return _Holding(graph, way).run(order)
+    return _Holding(graph, way, lengths).run(order)
 
 
 class _Holding:
-    def __init__(self, graph: Graph, way: Mapping[int, Hashable]) -> None:
+    def __init__(self, graph: Graph, way: Mapping[int, Hashable], lengths: Lengths | None) -> None:
         self._graph = graph
         self._way = way
+        self._lengths = lengths
+        self._now = 0
+        self._arrival: dict[int, int] = {}
+        """When the permute of a start arrives."""
         self._flying: dict[Hashable, int] = {}
         self._held: dict[Hashable, deque[int]] = {}
         self._emitted: dict[int, None] = {}
 
     def run(self, order: Ints) -> Ints:
         for node in order.tolist():
+            for way, held in self._held.items():
+                if held and self._arrived(way):
+                    self._free(way)
             self._visit(node)
         for way in list(self._held):
             while self._held[way]:
@@ -73,11 +93,21 @@ class _Holding:
             return
         way = self._way.get(node)
         if way is not None and way in self._flying:
-            self._held.setdefault(way, deque()).append(node)
-            return
+            if not self._arrived(way):
+                self._held.setdefault(way, deque()).append(node)
+                return
+            self._free(way)
         for before in self._graph.predecessors.of(node).tolist():
             self._release(before)
         self._emit(node)
+
+    def _arrived(self, way: Hashable) -> bool:
+        """Whether the permute in flight could be done now without waiting; never where it is not known."""
+        start = self._flying.get(way)
+        if start is None or self._lengths is None or self._arrival[start] > self._now:
+            return False
+        before = self._graph.predecessors.of(int(self._graph.partner[start])).tolist()
+        return all(node in self._emitted for node in before)
 
     def _release(self, node: int) -> None:
         """See to it that `node`, which comes earlier in the order, has been emitted."""
@@ -90,6 +120,7 @@ class _Holding:
 
     def _emit(self, node: int) -> None:
         self._emitted[node] = None
+        self._spend(node)
         if node in self._way:
             self._flying[self._way[node]] = node
             return
@@ -100,3 +131,12 @@ class _Holding:
         held = self._held.get(way)
         if held:
             self._visit(held.popleft())
+
+    def _spend(self, node: int) -> None:
+        """Let the time pass that `node` takes, and for a done the one until its permute arrives."""
+        if self._lengths is None:
+            return
+        self._now = max(self._now, self._arrival.get(int(self._graph.partner[node]), 0))
+        self._now += int(self._lengths.stream[node])
+        if node in self._way:
+            self._arrival[node] = self._now + int(self._lengths.transfer[node])

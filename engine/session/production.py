@@ -42,7 +42,7 @@ from engine.ir.graph import Graph, Ints
 from engine.ir.module import Module
 from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
-from engine.schedule.directions import Way, most_each_way, one_each_way, ways
+from engine.schedule.directions import Lengths, Way, most_each_way, one_each_way, ways
 from engine.schedule.problem import Order, Schedule
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
@@ -50,7 +50,8 @@ from engine.session.compiled import predicted_variant
 from engine.session.plan import MachineSpec, Plan
 from engine.session.variant import Variant
 from engine.simulate.replay import price
-from engine.simulate.simulator import SimulationOptions, simulate
+from engine.simulate.run import ComputationRun
+from engine.simulate.simulator import SimulationOptions, simulate, simulate_computation
 from engine.timeline.timeline import Metrics
 
 OURS: Mapping[str, Options] = MappingProxyType({"tpu": ASYNCHRONOUS_GATHERS, "cuda": NO_OPTIONS})
@@ -197,10 +198,10 @@ class Production:
         program = price(loose.predicted, self.machine)
         budget = self.machine.chip.budget(plan.budget)
         scheduler = parse_scheduler(plan.scheduler)
-        schedule = _apart(
-            program, schedule_program(program, scheduler, budget, memory_cap=plan.memory_cap, control=control)
-        )
-        simulation = simulate(program, schedule, SimulationOptions(sharing=False))
+        options = SimulationOptions(sharing=False)
+        schedule = schedule_program(program, scheduler, budget, memory_cap=plan.memory_cap, control=control)
+        schedule = _apart(program, schedule, options)
+        simulation = simulate(program, schedule, options)
         known = {computation.name for computation in loose.predicted.schedule.computations}
         variant = replace(
             loose.variant,
@@ -303,12 +304,19 @@ def _axes(machine: Machine) -> str:
     return ",".join(f"{name}={size}" for name, size in machine.mesh)
 
 
-def _apart(program: Program, schedule: Schedule) -> Schedule:
+def _apart(program: Program, schedule: Schedule, options: SimulationOptions) -> Schedule:
     """The schedule with permutes that go the same way after each other."""
-    orders = {
-        id_: Order(one_each_way(graph, schedule.orders[id_].nodes, ways(program.module, graph)))
-        for id_, graph in program.graphs.items()
-    }
+    orders: dict[int, Order] = {}
+    runs: dict[int, ComputationRun] = {}
+    for id_, graph in program.graphs.items():
+        order = schedule.orders[id_]
+        run = simulate_computation(program, id_, order, runs, options)
+        way = ways(program.module, graph)
+        if most_each_way(graph, order.nodes, way) > 1:
+            lengths = Lengths(run.end - run.start, program.costs[id_].transfer)
+            order = Order(one_each_way(graph, order.nodes, way, lengths))
+            run = simulate_computation(program, id_, order, runs, options)
+        orders[id_], runs[id_] = order, run
     return replace(schedule, orders=orders)
 
 

@@ -10,7 +10,7 @@ from engine.hlo.reading import read_here
 from engine.ir import graphs
 from engine.ir.graph import Graph, Ints
 from engine.ir.module import Module
-from engine.schedule.directions import most_each_way, one_each_way, ways
+from engine.schedule.directions import Lengths, most_each_way, one_each_way, ways
 
 START = "(f32[8], f32[8], u32[], u32[]) collective-permute-start"
 LEFT, RIGHT = "{{0,1},{1,0}}", "{{0,0},{1,1}}"
@@ -62,6 +62,39 @@ def test_any_order_becomes_one_with_one_permute_each_way(permutes: list[tuple[bo
     assert is_topological(graph, kept)
     assert most_each_way(graph, kept, way) == 1
     assert one_each_way(graph, kept, way).tolist() == kept.tolist()
+
+
+@settings(max_examples=40)
+@given(permutes=programs(), seed=st.integers(0, 999), transfer=st.integers(0, 40))
+def test_with_lengths_too(permutes: list[tuple[bool, int | None]], seed: int, transfer: int) -> None:
+    module = program(permutes)
+    graph = graph_of(module)
+    way = ways(module, graph)
+    kept = one_each_way(graph, shuffled(graph, seed), way, lengths_of(graph, transfer))
+    assert sorted(kept.tolist()) == list(range(len(graph)))
+    assert is_topological(graph, kept)
+    assert most_each_way(graph, kept, way) == 1
+
+
+def lengths_of(graph: Graph, transfer: int) -> Lengths:
+    """Uses take 10, every permute `transfer`, all else nothing."""
+    stream = [10 if opcode == "negate" else 0 for opcode in graph.opcodes]
+    return Lengths(np.array(stream, np.int64), np.full(len(graph), transfer, np.int64))
+
+
+def test_a_permute_is_done_once_it_has_arrived_where_another_is_held_by_it() -> None:
+    module = program([(True, None), (True, None), (False, None), (False, 2), (False, 3)])
+    graph = graph_of(module)
+    number = {name: node for node, name in enumerate(graph.names)}
+    compute = ["start2", "done2", "use2", "start3", "done3", "use3", "start4", "done4", "use4"]
+    written = ["p", "start0", "start1", *compute, "done0", "use0", "done1", "use1", "t"]
+    order = np.array([number[name] for name in written], np.int64)
+    kept = one_each_way(graph, order, ways(module, graph), lengths_of(graph, 5))
+    names = [graph.names[n] for n in kept.tolist()]
+    assert names[:6] == ["p", "start0", "start2", "done2", "done0", "start1"]
+    assert names.index("done1") > names.index("use4")
+    never = one_each_way(graph, order, ways(module, graph), lengths_of(graph, 1000))
+    assert [graph.names[n] for n in never.tolist()][:3] == ["p", "start0", "start2"]
 
 
 def shuffled(graph: Graph, seed: int) -> Ints:
