@@ -22,33 +22,36 @@ from engine.export.writing import write_atomically
 from engine.quantities import gain_text, microseconds, time_text
 from engine.session.plan import Plan
 from engine.session.production import LEFT_TO_THE_COMPILER, PIN_BUDGET, Produced, Production, produce
-from engine.session.production_tuning import Searched, tune_production
+from engine.session.production_tuning import Searched, first_plan, tune_production
 
 DEFAULT_PLAN = Plan("flatten,decompose", "bottom-up", PIN_BUDGET)
 """The compiler makes permutes asynchronous and fuses by itself."""
 
 SEARCHING = 0.7
-"""Share of the work that a search is."""
+"""Share of the work that a search is; without --tune it is one over a few plans, where none is named."""
 
 
 def run(arguments: Namespace) -> int:
     """Print the compiler's variants; 1 when it predicts no schedule at all."""
-    if arguments.tune and (arguments.passes, arguments.scheduler, arguments.budget) != (None, None, None):
+    if arguments.tune and _is_named(arguments):
         raise UsageError("--tune finds passes and a scheduler: --passes, --scheduler and --budget cannot come with it")
     plan, tried = _plan(arguments), None
-    with progress(arguments, limited=not arguments.tune) as control:
+    target = Target.parse(arguments.target)
+    searches = arguments.tune or (target.platform == "tpu" and not _is_named(arguments))
+    with progress(arguments, limited=not searches) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.05))
-        production = Production(module, Target.parse(arguments.target), arguments.mesh, arguments.deadline)
-        if arguments.tune:
-            check_installed(production.target)
+        production = Production(module, target, arguments.mesh, arguments.deadline)
+        if searches:
+            check_installed(target)
+            search = tune_production if arguments.tune else first_plan
             with progress(arguments) as limited:
-                tried = tune_production(production, memory_cap=plan.memory_cap, control=limited.part(0.05, SEARCHING))
+                tried = search(production, memory_cap=plan.memory_cap, control=limited.part(0.05, SEARCHING))
             plan = plan if tried.best is None else tried.best.plan
         found, missing = produce(
             production,
             plan,
             scheduled_only=not arguments.output,
-            control=control.part(SEARCHING if arguments.tune else 0.05, 1.0),
+            control=control.part(SEARCHING if searches else 0.05, 1.0),
         )
     for text in dict.fromkeys((*production.machine.notes, *missing, *(n for p in found for n in p.variant.notes))):
         note(arguments, f"note: {text}")
@@ -66,6 +69,11 @@ def run(arguments: Namespace) -> int:
         if tried is not None:
             _show_search(tried)
     return DONE if found else BAD_ANSWER
+
+
+def _is_named(arguments: Namespace) -> bool:
+    """Whether any part of a plan is."""
+    return (arguments.passes, arguments.scheduler, arguments.budget) != (None, None, None)
 
 
 def _plan(arguments: Namespace) -> Plan:

@@ -50,6 +50,17 @@ by itself."""
 STARTS = (START, START.with_option("gate", "off"))
 """Verdicts of rows are turned one at a time: from the gate's on, and from everything decomposed."""
 
+FEW = (
+    "flatten,decompose",
+    "flatten,decompose{unroll=2,form=unrolled}",
+    "flatten,decompose{chain=off,ring=one,unroll=1,form=unrolled}",
+    "flatten,decompose{gate=off}",
+    "flatten",
+)
+"""Passes of which the fastest are taken where none are named: each of the forms that einsums can be cheap in for this
+compiler, all that can be decomposed, and nothing decomposed. One of them came under the compiler's default, or to it,
+for all but two of the programs in docs/compilers.md."""
+
 QUICK = ("as-loaded", "bottom-up", "top-down")
 """Schedulers whose orders are tried for every module; ``as-loaded`` keeps the compiler's own, but for permutes that go
 the same way at once."""
@@ -146,8 +157,8 @@ def tune_production(
     production: Production, *, rounds: int = 2, memory_cap: int | None = None, control: Control = QUIET
 ) -> Searched:
     """Plans of our passes and schedulers that take ever fewer of the compiler's cycles, with one permute each way at a
-    time: from each of STARTS all of each axis, then the other verdict for each row of sites, until a round changes
-    nothing or `rounds` are over; the best of all then in one more order.
+    time: FEW, then from each of STARTS all of each axis, then the other verdict for each row of sites, until a round
+    changes nothing or `rounds` are over; the best of all then in one more order.
 
     Anytime: a cancel keeps what was found. Each Trial is told of to `control` as it is made.
     """
@@ -155,10 +166,28 @@ def tune_production(
     search = _Search(judge, memory_cap)
     finished = True
     try:
+        search.control = control.part(0.0, 0.05)
+        search.few()
         for number, start in enumerate(STARTS):
-            search.control = control.part(number / len(STARTS), (number + 1) / len(STARTS))
+            search.control = control.part(max(0.05, number / len(STARTS)), (number + 1) / len(STARTS))
             search.descend(start, rounds)
         search.polish()
+    except Cancelled:
+        finished = False
+    return Searched(tuple(search.trials.values()), finished, judge.clock)
+
+
+def first_plan(production: Production, *, memory_cap: int | None = None, control: Control = QUIET) -> Searched:
+    """The best of FEW by the compiler's cycles, each in the best order of QUICK and perhaps THOROUGH.
+
+    Anytime: a cancel keeps what was found. Each Trial is told of to `control` as it is made.
+    """
+    judge = CompilersJudge(production)
+    search = _Search(judge, memory_cap)
+    search.control = control
+    finished = True
+    try:
+        search.few()
     except Cancelled:
         finished = False
     return Searched(tuple(search.trials.values()), finished, judge.clock)
@@ -171,6 +200,11 @@ class _Search:
         self.trials: dict[Plan, Trial] = {}
         self.control = QUIET
         self._judge, self._cap = judge, memory_cap
+
+    def few(self) -> None:
+        """Try FEW."""
+        for number, passes in enumerate(FEW):
+            self._measure(Plan(passes, START.scheduler, PIN_BUDGET, self._cap), number / len(FEW))
 
     def descend(self, at: Choices, rounds: int) -> None:
         for number in range(rounds):
@@ -194,11 +228,11 @@ class _Search:
 
     def _better(self, at: Choices, option: Choices, fraction: float) -> Choices:
         """The faster of two, `at` where they are equal."""
-        return option if self._measure(option, fraction) < self._measure(at, fraction) else at
+        before, after = at.plan(self._cap), option.plan(self._cap)
+        return option if self._measure(after, fraction) < self._measure(before, fraction) else at
 
-    def _measure(self, choices: Choices, fraction: float) -> float:
+    def _measure(self, plan: Plan, fraction: float) -> float:
         """Picoseconds, infinite where the plan is not possible."""
-        plan = choices.plan(self._cap)
         if plan not in self.trials:
             self.control.step(fraction, f"compiling {plan.passes}")
             self.trials[plan] = self._try(plan)

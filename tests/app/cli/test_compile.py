@@ -52,6 +52,8 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         return [production.judged(made, "TPU compiler, default")], ["ours: no hook"]
 
     monkeypatch.setattr(compile_command, "produce", predict)
+    monkeypatch.setattr(compile_command, "check_installed", lambda target: None)
+    monkeypatch.setattr(compile_command, "first_plan", lambda *_, **__: Searched((), finished=True))
     return asked
 
 
@@ -103,6 +105,19 @@ def test_json(plans: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
     assert (plans[0].passes, plans[0].scheduler, str(plans[0].budget)) == ("flatten,decompose", "improve", "3")
 
 
+def test_where_no_plan_is_named_the_fastest_of_a_few_is_shown(
+    plans: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best = Plan("flatten", "as-loaded", PIN_BUDGET)
+    trials = (Trial(best, NOTHING), Trial(Plan("flatten,decompose", "bottom-up"), None, "refused"))
+    monkeypatch.setattr(compile_command, "first_plan", lambda *_, **__: Searched(trials, finished=True))
+    assert main(COMMAND) == DONE
+    assert "2 plans tried, 1 not possible\n" in capsys.readouterr().out
+    assert main([*COMMAND, "--scheduler", "memory"]) == DONE
+    assert "plans tried" not in capsys.readouterr().out
+    assert plans == [best, Plan("flatten,decompose", "memory", PIN_BUDGET)]
+
+
 def test_nothing_predicted_is_a_bad_answer(
     plans: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +146,6 @@ def test_a_search_says_what_it_tried(
     best = Plan("decompose{gate=off}", "top-down", PIN_BUDGET)
     trials = (Trial(best, NOTHING), Trial(Plan("flatten", "top-down"), None, "refused"))
     monkeypatch.setattr(compile_command, "tune_production", lambda *_, **__: Searched(trials, finished=False))
-    monkeypatch.setattr(compile_command, "check_installed", lambda target: None)
     assert main([*COMMAND, "--tune"]) == DONE
     out = capsys.readouterr().out
     assert "2 plans tried, 1 not possible, stopped at the time limit" in out

@@ -18,7 +18,7 @@ from engine.session.choices import Choices
 from engine.session.finished import finished
 from engine.session.plan import Plan
 from engine.session.production import PIN_BUDGET, Production
-from engine.session.production_tuning import QUICK, THOROUGH, CompilersJudge, tune_production
+from engine.session.production_tuning import FEW, QUICK, THOROUGH, CompilersJudge, first_plan, tune_production
 from tests.extras import needs_libtpu
 from tests.places import DATA, PARTITIONED
 
@@ -98,6 +98,19 @@ def test_a_search_lists_what_was_not_possible(
     assert {t.why_not for t in found.trials if t.makespan is None} == {"the compiler aborted"}
     assert len(asked) < len(found.trials)
     stopped = tune_production(production, control=Control(stop=lambda: True))
+    assert not stopped.finished
+    assert stopped.best is None
+
+
+def test_of_a_few_plans_the_fastest_is_first(production: Production, asked: list[Module]) -> None:
+    found = first_plan(production)
+    assert found.finished
+    assert [trial.plan.passes for trial in found.trials] == list(FEW)
+    assert found.best is not None
+    assert found.best.plan.budget == PIN_BUDGET
+    assert found.best.makespan == min(t.makespan for t in found.trials if t.makespan is not None)
+    assert found.trials[-1].why_not == "the compiler aborted"
+    stopped = first_plan(production, control=Control(stop=lambda: True))
     assert not stopped.finished
     assert stopped.best is None
 
