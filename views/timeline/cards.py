@@ -9,8 +9,10 @@ from engine.session.lookup import lookup
 from engine.session.session import Session
 from engine.session.variant import Variant
 from engine.timeline.timeline import Category
+from views.timeline.axis import Window
 from views.timeline.overlay import Hit
 from views.timeline.scene import instruction_name
+from views.timeline.shares import per_column, shares_of
 
 WORDS = {
     Category.EINSUM: "einsum",
@@ -36,6 +38,17 @@ def card_of(session: Session, hit: Hit, time: int) -> Sequence[str]:
     """Lines for a slice; the first is its name."""
     variant = session.entries[hit.entry].variant
     return tuple(_lines(variant, hit.row)) if variant is not None else ()
+
+
+def shares_at(session: Session, hit: Hit, window: Window, x: float) -> tuple[str, ...]:
+    """A line on how the time of a pixel column is divided, where a slice is narrower than that; nothing elsewhere."""
+    variant = session.entries[hit.entry].variant
+    column = int(x - window.left)
+    if variant is None or variant.timeline.duration[hit.row] >= per_column(window) or not 0 <= column < window.width:
+        return ()
+    shares = shares_of(variant.timeline)[int(variant.timeline.lane[hit.row])].of(window)
+    parts = [f"{WORDS[kind]} {share[column]:.0%}" for kind, share in shares.items() if share[column] > 0]
+    return (f"this pixel, {time_text(window.per_pixel)}: {', '.join(parts)}",) if parts else ()
 
 
 def _lines(variant: Variant, row: int) -> Iterator[str]:

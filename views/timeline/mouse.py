@@ -13,7 +13,7 @@ from engine.session import edits
 from engine.session.session import Session
 from engine.session.store import Store
 from views.timeline.budget_marks import budget_marks, card_of_mark, lit_by_mark
-from views.timeline.cards import card_of
+from views.timeline.cards import card_of, shares_at
 from views.timeline.moves import PAN, ZOOM
 from views.timeline.overlay import Hit
 from views.timeline.paint_delta import card_of_lead
@@ -143,7 +143,11 @@ class Mouse:
         view = self._view
         hit = view.hit_at(position) if self._press is None else None
         inside = position.x() >= GUTTER and position.y() >= 0
-        card = card_of(view.session, hit, view.window_of().time_at(position.x())) if hit is not None else ()
+        window = view.window_of()
+        card: tuple[str, ...] = ()
+        if hit is not None:
+            card = (*card_of(view.session, hit, window.time_at(position.x())),)
+            card += shares_at(view.session, hit, window, position.x())
         marked = view.mark_at(position) if self._press is None else None
         if marked is not None:
             card = card_of_mark(view.session, marked)
@@ -152,7 +156,7 @@ class Mouse:
             card = card_of_lead(view.session, view.window_of().time_at(position.x()))
         lit = tuple(lit_by_mark(view.session, marked)) if marked is not None else ()
         cursor = position.x() if inside else None
-        over = replace(view.overlay, hover=hit, cursor=cursor, mouse=position, card=tuple(card), lit=lit)
+        over = replace(view.overlay, hover=hit, cursor=cursor, mouse=position, card=card, lit=lit)
         view.hovered.emit(card[0] if card else "")
         header = found is not None and found[1]
         view.viewport().setCursor(self._cursor_over(position, header=header or marked is not None))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.session.session import Session
-from engine.timeline.timeline import Category
 from views.ports import Host, follow
 from views.theme import GRID, colour
 from views.timeline.axis import TimeRange, Window
-from views.timeline.bands import bands_of, compute_lanes
+from views.timeline.bands import compute_lanes
 from views.timeline.moves import ZOOM
 from views.timeline.paint_folds import paint_bands
 from views.timeline.paint_frame import opacity_of
+from views.timeline.paint_shares import paint_shares
 from views.timeline.rectangles import Rectangles
 from views.timeline.scene import GUTTER
 
@@ -96,18 +95,9 @@ class Overview(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         window, timeline = self.whole(), variant.timeline
         for lane in compute_lanes(timeline)[:1]:
-            bands = bands_of(timeline)[lane]
             paint_bands(painter, theme, window, timeline, lane, GRID, HEIGHT - 2.0 * GRID)
-            painter.setPen(Qt.PenStyle.NoPen)
-            for band in (bands.slices, bands.gaps):
-                rows = band.slices[band.visible(0, window.stop, int(window.width))]
-                left = window.x(timeline.start[rows])
-                width = np.maximum(window.x(timeline.start[rows] + timeline.duration[rows]) - left, 1.0)
-                for kind in np.unique(timeline.category[rows]):
-                    chosen = timeline.category[rows] == kind
-                    painter.setBrush(colour(theme.of(Category(kind)).fill))
-                    top = HEIGHT / 2 if band is bands.gaps else GRID
-                    self._rectangles.draw(painter, left[chosen], top, width[chosen], HEIGHT - GRID - top)
+            tall = HEIGHT - 2.0 * GRID
+            paint_shares(painter, theme, self._rectangles, window, timeline, lane, float(GRID), tall)
         painter.end()
         return strip
 

@@ -13,16 +13,8 @@ from views.theme import GRID, Theme, colour
 from views.timeline.axis import Window
 from views.timeline.delta import rows_of_sample
 from views.timeline.scene import Scene
+from views.timeline.shares import ORDER
 
-_ORDER = (
-    Category.EINSUM,
-    Category.ELEMENTWISE,
-    Category.COPY,
-    Category.COLLECTIVE,
-    Category.PERMUTE,
-    Category.EXPOSED,
-)
-"""From the bottom to the top of a band."""
 _NARROWEST = 1.0
 """Pixels that a folded stretch takes at least."""
 
@@ -34,7 +26,7 @@ def mix_of(timeline: Timeline, fold: int, lane: int) -> Mix:
     """What a lane does in a folded stretch."""
     sample = int(timeline.folds.sample[fold])
     times = _times(timeline, fold)[lane]
-    return tuple((kind, float(times[kind]) / sample) for kind in _ORDER if times[kind])
+    return tuple((kind, float(times[kind]) / sample) for kind in ORDER if times[kind])
 
 
 @lru_cache(maxsize=4096)

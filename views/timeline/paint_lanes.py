@@ -17,7 +17,9 @@ from views.theme import GRID, colour
 from views.timeline.bands import Band, LaneBands, bands_of
 from views.timeline.iterations import iterations_text
 from views.timeline.paint_folds import paint_folds
+from views.timeline.paint_shares import paint_crowded
 from views.timeline.scene import Positions, Scene, instruction_name, positions_of
+from views.timeline.shares import per_column
 from views.timeline.stack import FRAME, Row, RowKind
 
 LABEL = 34.0
@@ -47,8 +49,13 @@ def paint_lane(painter: QPainter, scene: Scene, row: Row) -> None:
     height = row.height - (top - scene.y(row.top))
     thin = row.kind == RowKind.TRANSFER
     paint_folds(painter, scene, variant.timeline, row.lane, top, height)
-    _paint_slices(painter, scene, variant, bands.slices, positions, top, height, thin)
-    _paint_gaps(painter, scene, variant, bands.gaps, positions, top, height)
+    least = 0.0 if entry.key in scene.gliding else 1.0
+    _paint_slices(painter, scene, variant, bands.slices, positions, top, height, thin, least)
+    _paint_gaps(painter, scene, variant, bands.gaps, positions, top, height, least)
+    if least:
+        paint_crowded(
+            painter, scene.theme, scene.rectangles, scene.window, variant.timeline, row.lane, top, float(height)
+        )
 
 
 def _extent(scene: Scene, start: Ints, duration: Ints) -> tuple[Floats, Floats]:
@@ -61,13 +68,23 @@ def _extent(scene: Scene, start: Ints, duration: Ints) -> tuple[Floats, Floats]:
 
 
 def _paint_slices(
-    painter: QPainter, scene: Scene, variant: Variant, band: Band, at: Positions, top: float, height: float, thin: bool
+    painter: QPainter,
+    scene: Scene,
+    variant: Variant,
+    band: Band,
+    at: Positions,
+    top: float,
+    height: float,
+    thin: bool,
+    least: float,
 ) -> None:
+    """`least`: pixels under which slices are left to `paint_crowded`."""
     timeline = variant.timeline
     columns = max(1, int(scene.window.width))
     rows = band.slices[band.visible(scene.window.start, scene.window.stop, columns)]
     if not len(rows):
         return
+    rows = rows[at(rows)[1] >= least * per_column(scene.window)]
     left, width = _extent(scene, *at(rows))
     category = timeline.category[rows]
     shown = np.where(width > 3.0, width - 1.0, np.maximum(width, 1.0))
@@ -77,7 +94,7 @@ def _paint_slices(
         y, tall = (top + _THIN / 2, height - _THIN) if thin and kind == Category.PERMUTE else (top, height)
         painter.setBrush(colour(scene.theme.of(Category(kind)).fill))
         scene.rectangles.draw(painter, left[of_kind], y, shown[of_kind], tall)
-    if thin:
+    if thin and len(rows):
         _paint_arrow_ends(painter, scene, variant, rows, left, shown, category, top, height)
     _paint_names(painter, scene, variant, rows, left, width, category, top, height)
 
@@ -140,21 +157,30 @@ def hatch(scene: Scene) -> QBrush:
 
 
 def _paint_gaps(
-    painter: QPainter, scene: Scene, variant: Variant, band: Band, at: Positions, top: float, height: float
+    painter: QPainter,
+    scene: Scene,
+    variant: Variant,
+    band: Band,
+    at: Positions,
+    top: float,
+    height: float,
+    least: float,
 ) -> None:
     columns = max(1, int(scene.window.width))
     rows = band.slices[band.visible(scene.window.start, scene.window.stop, columns)]
     if not len(rows):
         return
     timeline = variant.timeline
+    rows = rows[at(rows)[1] >= least * per_column(scene.window)]
     left, width = _extent(scene, *at(rows))
     wide = width >= 2.0
     role = scene.theme.exposed
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(colour(role.fill))
     narrow = ~wide
-    # A gap under a pixel still shows, but as a short stroke: full height would exaggerate it.
-    scene.rectangles.draw(painter, left[narrow], top + height * 0.45, np.maximum(width[narrow], 1.0), height * 0.55)
+    # Too narrow for stripes; under a pixel, while the picture moves, as high as its part of the pixel.
+    tall = np.clip(width[narrow], 2.0 / height, 1.0) * height
+    scene.rectangles.draw(painter, left[narrow], top, np.maximum(width[narrow], 1.0), tall)
     shown = np.maximum(width[wide] - 1.0, 1.0)
     scene.rectangles.draw(painter, left[wide], top, shown, height)
     painter.setBrush(hatch(scene))
