@@ -10,6 +10,7 @@ from engine.quantities import gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.plan import Plan
 from engine.session.tuning import without_decomposition
+from engine.session.variant import UNLIKE
 from views.export.port import Outcome, Progress
 
 
@@ -59,7 +60,7 @@ def _gain(plan: Plan, progress: Progress, found: Found | None, judgement: Judgem
     said = "bundled."
     if trial is not None and trial.makespan is not None and base is not None:
         name, before = (found and found.against) or ("as loaded", base)
-        change = gain_text(before, trial.makespan)
+        change = gain_text(before, trial.makespan) + (f" {UNLIKE}" if trial.unlike else "")
         also = "" if before == base else f"; as loaded {time_text(base)} ({gain_text(base, trial.makespan)})"
         said = (
             f"{name} {time_text(before)} → {time_text(trial.makespan)} ({change}){also}, predicted by {progress.costs}."

@@ -20,10 +20,11 @@ from engine.ir.module import Module
 from engine.profile.reading import read_profile
 from engine.quantities import time_text
 from engine.session.evaluation import Evaluator
+from engine.session.fairness import is_faster
 from engine.session.measured import Measured, best_match, measured_variant
 from engine.session.plan import AS_LOADED, plain_plan
 from engine.session.pruning import default_variants
-from engine.session.variant import Variant, notes_of, with_verdicts
+from engine.session.variant import UNLIKE, Variant, notes_of, with_verdicts
 from engine.simulate.disturbances import parse_disturbance
 
 
@@ -63,7 +64,12 @@ def run(arguments: Namespace) -> int:
         memory_report.show(peaks)
         if spreads:
             disturbed_report.show(spreads, arguments.stragglers)
-    return BAD_ANSWER if arguments.require_gain and not _gains(variants) else DONE
+    if not arguments.require_gain or _gains(variants):
+        return DONE
+    unlike = any(v.metrics.makespan < variants[0].metrics.makespan for v in variants[1:] if not v.is_measured)
+    said = f"; what is marked {UNLIKE} is not priced as that is" if unlike else ""
+    note(arguments, f"note: no variant is faster than the module as loaded{said}")
+    return BAD_ANSWER
 
 
 def evaluate_all(evaluator: Evaluator, arguments: Namespace, control: Control) -> list[Variant]:
@@ -100,4 +106,4 @@ def show(arguments: Namespace, module: Module, evaluator: Evaluator, variants: S
 
 def _gains(variants: Sequence[Variant]) -> bool:
     predicted = [v for v in variants if v.source is not Origin.MEASURED]
-    return any(v.metrics.makespan < predicted[0].metrics.makespan for v in predicted[1:])
+    return any(is_faster(v, predicted[0]) for v in predicted[1:])

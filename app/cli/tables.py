@@ -16,7 +16,7 @@ from engine.passes.rows import Row, rows_of
 from engine.quantities import bytes_text, counted_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Tuning
-from engine.session.variant import UNLIKE, Variant, costs_in_words, unlike_in_words
+from engine.session.variant import UNLIKE, Variant, costs_in_words, gain_in_words, unlike_in_words
 
 _MOST_TRIALS = 10
 _MOST_REASONS = 5
@@ -93,7 +93,7 @@ def show_variants(variants: Sequence[Variant]) -> None:
         table.add_row(
             variant.name + mark,
             time_text(m.makespan),
-            "" if variant is variants[0] or measured else _gain(variant, variants[0]),
+            "" if variant is variants[0] or measured else gain_in_words(variants[0], variant),
             time_text(m.compute),
             time_text(m.comm),
             time_text(m.exposed),
@@ -108,12 +108,6 @@ def show_variants(variants: Sequence[Variant]) -> None:
     for variant in variants:
         if variant.over_memory:
             console().print(f"▲ {variant.name}: {variant.memory_warning}")
-
-
-def _gain(variant: Variant, base: Variant) -> str:
-    """The makespan against the base's, marked where the two are not priced alike."""
-    text = gain_text(base.metrics.makespan, variant.metrics.makespan)
-    return f"{text} {UNLIKE}" if variant.priced_unlike(base) else text
 
 
 def _unlike(variants: Sequence[Variant]) -> Iterable[str]:
@@ -163,7 +157,7 @@ def show_trials(found: Tuning) -> None:
         for trial in distinct[:_MOST_TRIALS]:
             makespan = trial.makespan or 0
             budget = "chip's" if trial.plan.budget is None else str(trial.plan.budget)
-            gain = gain_text(found.base.metrics.makespan, makespan)
+            gain = gain_text(found.base.metrics.makespan, makespan) + (f" {UNLIKE}" if trial.unlike else "")
             passes, took = (trial.plan.passes or "–").replace(",", ", "), time_text(makespan)
             table.add_row(passes, trial.plan.scheduler, budget, took, gain, str(alike[took]))
         console().print(table)

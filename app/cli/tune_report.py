@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 
 from app.cli import tables
 from app.cli.console import note
@@ -14,7 +15,7 @@ from engine.quantities import gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.plan import plan_text
 from engine.session.tuning import Tuning, without_decomposition
-from engine.session.variant import costs_in_words
+from engine.session.variant import UNLIKE, costs_in_words, gain_in_words, unlike_in_words
 
 
 def show(arguments: Namespace, found: Tuning, judgement: Judgement | None) -> None:
@@ -30,6 +31,9 @@ def show(arguments: Namespace, found: Tuning, judgement: Judgement | None) -> No
     print(f"{plans} tried{searched}, {len(alike) - len(possible)} not possible{stopped}")
     tables.show_trials(found)
     tables.show_variants(list(dict.fromkeys((found.base, found.against, found.best))))
+    if judgement is None:
+        for text in _uncounted(found):
+            print(text)
     if judgement is not None:
         tables.show_rulings(judgement)
 
@@ -49,8 +53,8 @@ def show_best(found: Tuning, judgement: Judgement | None, *, faster: bool) -> No
     print(f"{named if faster else 'bundled all the same'}: {plan_text(best.plan)} | {best.schedule.budget}")
     before, after, loaded = (v.metrics.makespan for v in (against, best, found.base))
     whose = costs_in_words([found.base, against, best])
-    also = "" if against is found.base else f"; as loaded {time_text(loaded)} ({gain_text(loaded, after)})"
-    change = f"{time_text(before)} → {time_text(after)} ({gain_text(before, after)})"
+    also = "" if against is found.base else f"; as loaded {time_text(loaded)} ({gain_in_words(found.base, best)})"
+    change = f"{time_text(before)} → {time_text(after)} ({gain_in_words(against, best)})"
     print(f"{against.name} {change}{also}, predicted by {whose}")
     if judgement is not None and judgement.base.cycles and judgement.best.cycles:
         fewer = gain_text(judgement.base.cycles, judgement.best.cycles)
@@ -86,6 +90,21 @@ def show_bundle(made: Bundled, module: Module, capture: Capture | None) -> None:
         print("made from a bare dump: the job compiles its step once more at its start, to compare it")
 
 
+def _uncounted(found: Tuning) -> Iterator[str]:
+    """Plans that take less time than what is to be beaten, but are not priced alike."""
+    limit = found.against.metrics.makespan
+    unlike = [t for t in found.trials if t.unlike and t.makespan is not None and t.makespan < limit]
+    if unlike:
+        best = min(unlike, key=lambda trial: trial.makespan or 0)
+        plans = f"1 plan that takes less time than {found.against.name} counts"
+        if len(unlike) > 1:
+            plans = f"{len(unlike)} plans that take less time than {found.against.name} count"
+        yield (
+            f"{UNLIKE} {plans} as no gain{'' if len(unlike) == 1 else '; of the fastest'}, "
+            f"{time_text(best.makespan or 0)}: {unlike_in_words(best.unlike)}"
+        )
+
+
 def _nothing_faster(found: Tuning, judgement: Judgement | None) -> str:
     against, best = found.against, found.best
     if judgement is not None:
@@ -97,4 +116,6 @@ def _nothing_faster(found: Tuning, judgement: Judgement | None) -> str:
         return f"nothing found is faster than {base}, predicted by {whose}"
     loss = best.metrics.makespan - against.metrics.makespan
     change = f"{time_text(loss)} slower" if loss > 0 else "no faster"
+    if loss <= 0 and best.priced_unlike(against):
+        return f"the plan is not priced as the module {against.name} is: what it saves by {whose} is no gain"
     return f"the plan is {change} than {base}, predicted by {whose}"

@@ -20,6 +20,7 @@ from engine.ir.graphs import SEQUENTIAL, graphs_of
 from engine.ir.loop_copies import shows_copies
 from engine.ir.module import Module
 from engine.ir.trips import trips_of
+from engine.quantities import counted_text
 
 _LISTED = 20
 """Names that a note lists before it only counts the rest; `ImportedCosts.unmatched` gives all of them."""
@@ -222,14 +223,14 @@ def _notes(found: UsedCosts) -> list[str]:
     }.get(found.origin, "given")
     direct = found.used - len(found.scaled)
     notes = (
-        [f"Times of {direct} instructions are {what}: {found.source}."]
+        [f"Times of {counted_text(direct, 'instruction')} are {what}: {found.source}."]
         if direct or not (found.scaled or found.gone)
         else []
     )
     if found.scaled:
         notes.append(
-            f"{found.source}: {len(found.scaled)} times are those of instructions that passes rewrote, shared out by "
-            f"the model over what was made of them: {_listed(found.scaled)}."
+            f"{found.source}: times of {counted_text(len(found.scaled), 'instruction')} that passes rewrote are shared "
+            f"out by the model over what was made of them: {_listed(found.scaled)}."
         )
     for names, why in (
         (found.unmatched, "match no instruction"),

@@ -30,7 +30,7 @@ from engine.session.judging import Judgement
 from engine.session.plan import Plan
 from engine.session.production import LEFT_TO_THE_COMPILER
 from engine.session.tuning import Tuning
-from engine.session.variant import Variant, costs_in_words
+from engine.session.variant import Variant, costs_in_words, gain_in_words, unlike_in_words
 from engine.simulate.simulator import simulate_computations
 
 DECOMPOSES_NOTHING = (
@@ -186,9 +186,9 @@ def _gain(found: Tuning, shown: Variant, judgement: Judgement | None) -> str:
     """What the plan gains, over what, by whose costs."""
     against, after = found.against, shown.metrics.makespan
     before, loaded = against.metrics.makespan, found.base.metrics.makespan
-    text = f"{against.name} {time_text(before)}, with the plan {time_text(after)} ({gain_text(before, after)})"
+    text = f"{against.name} {time_text(before)}, with the plan {time_text(after)} ({gain_in_words(against, shown)})"
     if against is not found.base:
-        text += f"; as loaded {time_text(loaded)} ({gain_text(loaded, after)})"
+        text += f"; as loaded {time_text(loaded)} ({gain_in_words(found.base, shown)})"
     text += f"; predicted by {costs_in_words((found.base, against, shown))}."
     if judgement is not None and judgement.base.cycles and judgement.best.cycles:
         change = gain_text(judgement.base.cycles, judgement.best.cycles)
@@ -196,6 +196,8 @@ def _gain(found: Tuning, shown: Variant, judgement: Judgement | None) -> str:
             f" By the compiler for {judgement.target}: {judgement.base.name} {judgement.base.cycles:,} cycles, with "
             f"the plan {judgement.best.cycles:,} ({change})."
         )
+    elif names := shown.priced_unlike(against):
+        text += f" No gain can be read from that: {unlike_in_words(names)}."
     elif not is_faster(shown, against):
         text += " By that it gains nothing."
     return f"{text} Nothing of this was measured."

@@ -52,6 +52,7 @@ def manifest(evaluator: Evaluator, found: Tuning, shown: Variant, known: Capture
             "against_us": microseconds(found.against.metrics.makespan),
             "original_us": microseconds(found.base.metrics.makespan),
             "tuned_us": microseconds(metrics.makespan),
+            "priced_unlike": list(shown.priced_unlike(found.against)),
             "tuned_exposed_us": microseconds(metrics.exposed),
             "tuned_peak_memory_bytes": metrics.peak_memory,
         },

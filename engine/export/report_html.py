@@ -14,7 +14,15 @@ from engine.passes.rows import rows_of
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Trial, Tuning
-from engine.session.variant import UNLIKE, Variant, costs_in_words, notes_of, unlike_in_words, with_verdicts
+from engine.session.variant import (
+    UNLIKE,
+    Variant,
+    costs_in_words,
+    gain_in_words,
+    notes_of,
+    unlike_in_words,
+    with_verdicts,
+)
 
 _SOURCES = {Origin.COMPILER: "compiler's estimate", Origin.MEASURED: "measured"}
 
@@ -58,8 +66,9 @@ def _headline(search: Tuning) -> str:
     """What the best of a search gains, over what its compiler does by itself."""
     against, best, base = search.against, search.best, search.base
     before, after, loaded = (v.metrics.makespan for v in (against, best, base))
-    also = "" if against is base else f"; as loaded {time_text(loaded)} ({gain_text(loaded, after)})"
-    return f"{against.name} {time_text(before)}, with the plan {time_text(after)} ({gain_text(before, after)}){also}"
+    change = gain_in_words(against, best)
+    also = "" if against is base else f"; as loaded {time_text(loaded)} ({gain_in_words(base, best)})"
+    return f"{against.name} {time_text(before)}, with the plan {time_text(after)} ({change}){also}"
 
 
 def _slowest_last(trial: Trial) -> tuple[bool, int]:

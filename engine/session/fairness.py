@@ -25,7 +25,8 @@ def fair_base(
     control: Control = QUIET,
 ) -> Variant:
     """The faster of `base`, the module as loaded, and the same with its collectives asynchronous, in the best order of
-    the default schedulers, where the chip's compiler would make them so; `base` where that does not fit the cap."""
+    the default schedulers, where the chip's compiler would make them so; `base` where that does not fit the cap, or is
+    not priced alike."""
     plans = dict(default_plans(evaluator.module, None, budget, memory_cap))
     if WHOLE not in plans:
         return base
@@ -33,7 +34,7 @@ def fair_base(
         whole = best_order(evaluator, plans[WHOLE], WHOLE, control)
     except Infeasible:
         return base
-    return min(base, whole, key=lambda variant: variant.metrics.makespan)
+    return whole if whole.metrics.makespan < base.metrics.makespan and not whole.priced_unlike(base) else base
 
 
 def best_order(evaluator: Evaluator, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
@@ -54,9 +55,9 @@ def best_order(evaluator: Evaluator, plan: Plan, name: str = "", control: Contro
 
 
 def is_faster(variant: Variant, than: Variant) -> bool:
-    """By more than rounding."""
+    """By more than rounding, and priced alike: a time that prices one of the two alone gives no gain."""
     before, after = than.metrics.makespan, variant.metrics.makespan
-    return before - after > LEAST_GAIN * before
+    return before - after > LEAST_GAIN * before and not variant.priced_unlike(than)
 
 
 def with_fusion(plan: Plan, module: Module) -> tuple[Plan, str]:

@@ -7,6 +7,7 @@ found is then put in order by local search, the only scheduler that takes the ti
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -40,6 +41,9 @@ class Trial:
     metrics: Metrics | None
     """By the costs of the evaluator; None where the plan is not possible."""
     why_not: str = ""
+    unlike: tuple[str, ...] = ()
+    """Instructions whose given time prices either this plan or the module as loaded, but not both: a difference of
+    their times is then no gain."""
 
     @property
     def makespan(self) -> int | None:
@@ -54,7 +58,8 @@ class Tuning:
     base: Variant
     """The module as loaded."""
     best: Variant
-    """The fastest that fits the memory cap; `base` itself where nothing that fits was faster."""
+    """The fastest that fits the memory cap and is priced as `base` is; `base` itself where nothing that fits was
+    faster. Where only what is not priced alike is faster than `base`, that: a gain it is not."""
     trials: tuple[Trial, ...]
     finished: bool
     """False where a time limit or a cancel ended the search; `best` is then the best so far."""
@@ -113,7 +118,8 @@ def tune(
 
 def fastest(base: Variant, found: Iterable[Variant], memory_cap: int | None, tried: int) -> Variant:
     """The fastest of the module as loaded, where it fits the cap, and of what was found under it; of two that take
-    equally long the one that needs less memory. Raises Infeasible where there is none."""
+    equally long the one that needs less memory. Of what is not priced as the module as loaded is, only where nothing
+    else is faster than that. Raises Infeasible where there is none."""
     fitting = [*([base] if _fits(base, memory_cap) else []), *found]
     if not fitting:
         least = base.metrics.peak_memory
@@ -122,7 +128,13 @@ def fastest(base: Variant, found: Iterable[Variant], memory_cap: int | None, tri
             f"{bytes_text(least)} by the model: raise the cap, or leave it away",
             least_peak=least,
         )
-    return min(fitting, key=lambda v: (v.metrics.makespan, v.metrics.peak_memory))
+    alike = [variant for variant in fitting if not variant.priced_unlike(base)]
+    best = min(alike, key=_least, default=base)
+    return min(fitting, key=_least) if best is base else best
+
+
+def _least(variant: Variant) -> tuple[int, int]:
+    return variant.metrics.makespan, variant.metrics.peak_memory
 
 
 def _fits(variant: Variant, memory_cap: int | None) -> bool:
@@ -152,7 +164,7 @@ def tune_order(
             trials.append(Trial(plan, None, str(reason)))
         else:
             found.append(variant)
-            trials.append(Trial(plan, variant.metrics))
+            trials.append(Trial(plan, variant.metrics, unlike=variant.priced_unlike(base)))
         control.tell(trials[-1])
     # A scheduler that was asked for is used, whatever it gains.
     best = found[0] if scheduler and found else fastest(base, found, memory_cap, len(trials))
@@ -162,6 +174,7 @@ def tune_order(
 def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: int) -> None:
     search.measure(at)
     if SITES in dimensions:
+        at = search.comparable(at)
         search.consider(replace(whole_plan(search.module, at.budget, search.cap), scheduler=at.scheduler))
     if {SITES, "chain"} <= set(dimensions):
         at = search.pruned(at)
@@ -192,6 +205,11 @@ def contested(candidates: Iterable[Candidate]) -> tuple[Row, ...]:
     return tuple(sorted(rows_of(sites), key=lambda row: -abs(row.gain))[:MOST_ROWS])
 
 
+_Rank = tuple[int, float]
+"""How many given times price either a plan or the module as loaded alone, then picoseconds, infinite where the plan is
+not possible: what cannot be compared is left first."""
+
+
 class _Search:
     """Evaluated points, so that none is evaluated twice, and the best of them."""
 
@@ -202,36 +220,47 @@ class _Search:
         self._control = control
         self._fraction = 0.0
         self._base = base
-        self._best = base.metrics.makespan if _fits(base, memory_cap) else None
-        self.found: list[Variant] = []
-        """The fastest plan so far, if one is faster than the module as loaded, or that does not fit the cap."""
+        self._best: dict[bool, Variant] = {}
+        """The fastest plan so far, of those priced as the module as loaded is, and of the others."""
         self.trials: dict[Plan, Trial] = {}
+
+    @property
+    def found(self) -> tuple[Variant, ...]:
+        """The fastest plans."""
+        return tuple(self._best.values())
 
     def reached(self, fraction: float) -> None:
         """How far the search has come, 0..1."""
         self._fraction = fraction
 
-    def measure(self, choices: Choices) -> float:
-        """Makespan in picoseconds, infinite where the plan is not possible."""
+    def measure(self, choices: Choices) -> _Rank:
         return self.consider(choices.plan(self.cap))
 
-    def consider(self, plan: Plan) -> float:
-        """The same of any plan."""
+    def consider(self, plan: Plan) -> _Rank:
         self._control.step(self._fraction, f"trying {plan.passes} · {plan.scheduler}")
         if plan not in self.trials:
             self.trials[plan] = self._try(plan)
             self._control.tell(self.trials[plan])
-        found = self.trials[plan].makespan
-        return float("inf") if found is None else found
+        trial = self.trials[plan]
+        return (sys.maxsize, float("inf")) if trial.makespan is None else (len(trial.unlike), trial.makespan)
 
     def better(self, at: Choices, option: Choices) -> Choices:
-        """The faster of two, `at` where they are equal."""
+        """The better of two, `at` where they are equal."""
         return option if self.measure(option) < self.measure(at) else at
+
+    def comparable(self, at: Choices) -> Choices:
+        """`at`, or without decomposing those collectives whose given times price the module as loaded alone."""
+        trial = self.trials[at.plan(self.cap)]
+        if not trial.unlike:
+            return at
+        candidates = self._evaluator.transform(trial.plan).candidates
+        rows = rows_of([c for c in candidates if c.chosen and c.kind != "chain" and c.id in trial.unlike])
+        return self.better(at, replace(at, forbid=at.forbid | {row.key for row in rows}))
 
     def pruned(self, at: Choices) -> Choices:
         """The faster of `at`, and of the same without the rows of sites that do not pay in the simulator: a search is
         no worse than what is shown without one."""
-        if self.measure(at) == float("inf"):
+        if self.trials[at.plan(self.cap)].metrics is None:
             return at
         control = self._control.silent()
         try:
@@ -255,6 +284,8 @@ class _Search:
             variant = self._evaluator.evaluate(plan, control=self._control.silent())
         except (Infeasible, UnsupportedError, UsageError) as reason:
             return Trial(plan, None, str(reason))
-        if self._best is None or variant.metrics.makespan < self._best:
-            self._best, self.found = variant.metrics.makespan, [variant]
-        return Trial(plan, variant.metrics)
+        unlike = variant.priced_unlike(self._base)
+        best = self._best.get(bool(unlike))
+        if best is None or variant.metrics.makespan < best.metrics.makespan:
+            self._best[bool(unlike)] = variant
+        return Trial(plan, variant.metrics, unlike=unlike)

@@ -9,7 +9,7 @@ from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.passes.candidate import Candidate
 from engine.passes.fusion import Fusion
-from engine.quantities import bytes_text
+from engine.quantities import bytes_text, gain_text
 from engine.schedule.binding import Held
 from engine.schedule.problem import Schedule
 from engine.session.given import Recording
@@ -129,6 +129,12 @@ def unlike_in_words(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     which = ", ".join(names[:_NAMED]) + more
     return f"not priced alike: given times of {which} price the one, the model what stands for it in the other"
+
+
+def gain_in_words(before: Variant, after: Variant) -> str:
+    """How much faster or slower `after` is, marked where the two are not priced alike: ``−12.5 % ≠``."""
+    text = gain_text(before.metrics.makespan, after.metrics.makespan)
+    return f"{text} {UNLIKE}" if after.priced_unlike(before) else text
 
 
 _OTHERS = {Origin.COMPILER: "a compiler's estimates", Origin.MEASURED: "measurements", Origin.TABLE: "a table"}

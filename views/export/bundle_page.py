@@ -193,8 +193,9 @@ class BundlePage(QWidget):
         said = f"{len(progress.trials)} plans tried"
         if len(possible) < len(progress.trials):
             said += f", {len(progress.trials) - len(possible)} not possible"
-        if possible and progress.base is not None:
-            best = min(possible)
+        alike = [t.makespan for t in progress.trials if t.makespan is not None and not t.unlike]
+        if alike and progress.base is not None:
+            best = min(alike)
             said += f"; best so far {time_text(best)} ({gain_text(progress.base, best)})"
             said += f" by the costs of {progress.costs}" if progress.costs else ""
         doing = f"{progress.stage}: {progress.message}" if progress.message else str(progress.stage)

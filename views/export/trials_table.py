@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.plan import Plan
 from engine.session.tuning import Trial
+from engine.session.variant import UNLIKE, unlike_in_words
 from views.filling import filling
 from views.plain import make_plain
 from views.ports import Host
@@ -78,13 +79,14 @@ class TrialsTable(QTableWidget):
             texts = ("not possible", "", "", "", *_plan_texts(trial.plan))
         else:
             change = gain_text(base, metrics.makespan) if base is not None else ""
+            change += f" {UNLIKE}" if change and trial.unlike else ""
             figures = (time_text(metrics.makespan), change, time_text(metrics.exposed), bytes_text(metrics.peak_memory))
             texts = (*figures, *_plan_texts(trial.plan))
         best = trial.plan == self._best
         for column, text in enumerate(texts):
             item = self.item(row, column) or self._made(row, column)
             item.setText(f"✓ {text}" if best and column == 0 else text)
-            item.setToolTip(trial.why_not or text)
+            item.setToolTip(trial.why_not or _about(trial, text))
             role = theme.muted if metrics is None else theme.gain if best and column < 2 else theme.text
             item.setForeground(QColor(role))
 
@@ -94,6 +96,11 @@ class TrialsTable(QTableWidget):
         item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
         self.setItem(row, column, item)
         return item
+
+
+def _about(trial: Trial, text: str) -> str:
+    """What a cell is about: of a change that is no gain, why."""
+    return f"{text}: {unlike_in_words(trial.unlike)}" if trial.unlike and text.endswith(UNLIKE) else text
 
 
 def _plan_texts(plan: Plan) -> tuple[str, str, str]:

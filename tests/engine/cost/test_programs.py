@@ -143,7 +143,7 @@ def test_names_that_do_not_match_are_listed(module: Module) -> None:
     table = ImportedCosts("mine.csv", Origin.TABLE, {**names, "loop": 3, "product": 1})
     assert table.unmatched(module) == tuple(sorted(names))
     notes = program(module, table).notes
-    assert "Times of 1 instructions are given: mine.csv." in notes
+    assert "Times of 1 instruction are given: mine.csv." in notes
     assert any("25 names match no instruction: other.00, other.01" in n and "and 5 more" in n for n in notes)
     assert any("1 names are loops, calls or conditionals" in n and "loop" in n for n in notes)
 
