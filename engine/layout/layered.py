@@ -7,9 +7,9 @@ Ranks and orders depend on the edges alone, never on sizes: a node that grows be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import sqrt
 
 from engine.layout.coordinates import place_layers
@@ -19,6 +19,8 @@ from engine.layout.ranks import acyclic, ranks
 GAP_X = 20.0
 GAP_Y = 36.0
 GAP_BEND = 10.0
+_BEND = 2.0
+"""How wide a bend is taken to be."""
 PART_GAP = 32.0
 """Between parts of the graph that no edge joins."""
 MOST_BENDS = 12_000
@@ -48,7 +50,7 @@ def lay_out(widths: Sequence[float], heights: Sequence[float], edges: Sequence[E
     left, top = [0.0] * len(widths), [0.0] * len(widths)
     routes: list[tuple[Point, ...]] = [()] * len(edges)
     parts = _parts(len(widths), down)
-    placed = [_Part(nodes, which, widths, heights, down) for nodes, which in parts if which]
+    placed = [_lay_out_part(nodes, which, widths, heights, down) for nodes, which in parts if which]
     alone = [nodes[0] for nodes, which in parts if not which]
     boxes = [(p.width, p.height) for p in placed] + [(widths[n], heights[n]) for n in alone]
     corners, width, height = _shelves(boxes, len(placed))
@@ -100,57 +102,75 @@ def _shelves(boxes: Sequence[tuple[float, float]], joined: int) -> tuple[list[Po
     return corners, width, y + row
 
 
+@dataclass(frozen=True, slots=True)
 class _Part:
-    """One connected part; corners relative to its own."""
+    """One connected part; corners and routes are relative to its own corner."""
 
-    def __init__(
-        self,
-        nodes: Sequence[int],
-        which: Sequence[int],
-        widths: Sequence[float],
-        heights: Sequence[float],
-        edges: Sequence[Edge],
-    ) -> None:
-        local = {node: n for n, node in enumerate(nodes)}
-        inner = [(local[edges[e][0]], local[edges[e][1]]) for e in which]
-        rank = ranks(len(nodes), inner)
-        chains = _chains(len(nodes), inner, rank)
-        total = len(rank)
-        up: list[list[int]] = [[] for _ in range(total)]
-        down: list[list[int]] = [[] for _ in range(total)]
-        for (a, b), chain in zip(inner, chains, strict=True):
-            steps = (a, *chain, b)
-            if rank[b] - rank[a] != len(steps) - 1:
-                continue  # too long for bends: it pulls at nothing
-            for one, two in pairwise(steps):
-                if two not in down[one]:  # edges may share bends
-                    down[one].append(two)
-                    up[two].append(one)
-        layers: list[list[int]] = [[] for _ in range(max(rank) + 1)]
-        for node, r in enumerate(rank):
-            layers[r].append(node)
-        order_layers(layers, up, down)
-        count = len(nodes)
-        wide = [*(widths[n] for n in nodes), *(2.0 for _ in range(total - count))]
-        gaps = [*(GAP_X for _ in nodes), *(GAP_BEND for _ in range(total - count))]
-        x = place_layers(layers, up, down, wide, gaps, count)
-        high = [max((heights[nodes[n]] for n in layer if n < count), default=0.0) for layer in layers]
-        tops = [0.0]
-        for layer_height in high:
-            tops.append(tops[-1] + layer_height + GAP_Y)
-        shift = min(c - w / 2 for c, w in zip(x, wide, strict=True))
-        self.width = max(c + w / 2 for c, w in zip(x, wide, strict=True)) - shift
-        self.height = tops[-1] - GAP_Y
-        self.corner = {node: (x[n] - wide[n] / 2 - shift, tops[rank[n]]) for n, node in enumerate(nodes)}
-        self.routes: dict[int, tuple[Point, ...]] = {}
-        for edge, (a, b), chain in zip(which, inner, chains, strict=True):
-            points = [(x[a] - shift, tops[rank[a]] + heights[nodes[a]])]
-            for bend in (a, *chain):
-                points.append((x[bend] - shift, tops[rank[bend]] + high[rank[bend]]))
-                if bend >= count:
-                    points.insert(-1, (x[bend] - shift, tops[rank[bend]]))
-            points.append((x[b] - shift, tops[rank[b]]))
-            self.routes[edge] = tuple(p for n, p in enumerate(points) if n == 0 or p != points[n - 1])
+    width: float
+    height: float
+    corner: Mapping[int, Point]
+    """By node."""
+    routes: Mapping[int, tuple[Point, ...]]
+    """By number of the edge."""
+
+
+def _lay_out_part(
+    nodes: Sequence[int],
+    which: Sequence[int],
+    widths: Sequence[float],
+    heights: Sequence[float],
+    edges: Sequence[Edge],
+) -> _Part:
+    """Lay out `nodes`, which the edges numbered `which` join."""
+    local = {node: n for n, node in enumerate(nodes)}
+    inner = [(local[edges[e][0]], local[edges[e][1]]) for e in which]
+    count = len(nodes)
+    rank = ranks(count, inner)
+    chains = _chains(count, inner, rank)
+    up, down = _joined(inner, chains, rank)
+    layers: list[list[int]] = [[] for _ in range(max(rank) + 1)]
+    for node, r in enumerate(rank):
+        layers[r].append(node)
+    order_layers(layers, up, down)
+    bends = len(rank) - count
+    wide = [*(widths[n] for n in nodes), *([_BEND] * bends)]
+    x = place_layers(layers, up, down, wide, [*([GAP_X] * count), *([GAP_BEND] * bends)], count)
+    high = [max((heights[nodes[n]] for n in layer if n < count), default=0.0) for layer in layers]
+    tops = [*accumulate(high, lambda top, h: top + h + GAP_Y, initial=0.0)]
+    shift = min(c - w / 2 for c, w in zip(x, wide, strict=True))
+    middle = [c - shift for c in x]
+    routes: dict[int, tuple[Point, ...]] = {}
+    for edge, (a, b), chain in zip(which, inner, chains, strict=True):
+        points = [(middle[a], tops[rank[a]] + heights[nodes[a]])]
+        for bend in (a, *chain):
+            if bend >= count:
+                points.append((middle[bend], tops[rank[bend]]))
+            points.append((middle[bend], tops[rank[bend]] + high[rank[bend]]))
+        points.append((middle[b], tops[rank[b]]))
+        routes[edge] = tuple(p for n, p in enumerate(points) if n == 0 or p != points[n - 1])
+    return _Part(
+        width=max(c + w / 2 for c, w in zip(x, wide, strict=True)) - shift,
+        height=tops[-1] - GAP_Y,
+        corner={node: (x[n] - wide[n] / 2 - shift, tops[rank[n]]) for n, node in enumerate(nodes)},
+        routes=routes,
+    )
+
+
+def _joined(
+    edges: Sequence[Edge], chains: Sequence[Sequence[int]], rank: Sequence[int]
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Nodes and bends of the layer above, and of the layer below, that each is joined to."""
+    up: list[list[int]] = [[] for _ in rank]
+    down: list[list[int]] = [[] for _ in rank]
+    for (a, b), chain in zip(edges, chains, strict=True):
+        steps = (a, *chain, b)
+        if rank[b] - rank[a] != len(steps) - 1:
+            continue  # too long for bends: it pulls at nothing
+        for one, two in pairwise(steps):
+            if two not in down[one]:  # edges may share bends
+                down[one].append(two)
+                up[two].append(one)
+    return up, down
 
 
 def _chains(count: int, edges: Sequence[Edge], rank: list[int]) -> list[tuple[int, ...]]:
