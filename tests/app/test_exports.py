@@ -176,7 +176,7 @@ def test_a_tpu_s_compiler_judges_every_plan(
         started.append((target, arguments, ways))
         return 0
 
-    monkeypatch.setattr(explorer.exports._jobs, "start", start)
+    monkeypatch.setattr(explorer.job_list, "start", start)
     exports, target = explorer.exports, "tpu:v4:2x2x1"
     exports.tune(Wish(str(tmp_path / "b"), frozenset(DIMENSIONS), 60.0, None, False, target))
     asked, arguments, ways = started.pop()

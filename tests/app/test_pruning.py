@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
-from app.settings import Settings
 from engine.hlo.reading import read_bytes, read_here
 from engine.session import edits
 from engine.session.evaluation import Evaluator
@@ -24,18 +21,6 @@ from tests.places import SAMPLES
 
 SAMPLE = SAMPLES / "mlp_chain.hlo"
 """Its chain gains by the gate and loses in the simulator, on TPU v4."""
-
-
-@pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
-    made = Explorer(Settings(tmp_path / "window.ini"))
-    made.show()
-    qtbot.waitExposed(made.window)
-    yield made
-    made.window.close()
-    made.window.deleteLater()
-    made.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def makespan(entry: Entry | None) -> int:

@@ -387,7 +387,7 @@ class TestCompare:
         texts = [item.text() for n in range(pane.table.columnCount()) if (item := pane.table.item(row, n)) is not None]
         assert texts[0] == last.key
         assert why in texts
-        pane._pick(row)
+        pane.table.cellClicked.emit(row, 0)
         assert host.store.state.active == last.key
         host.store.reset(replace(session, entries=tuple(replace(e, variant=None, error=why) for e in session.entries)))
         assert pane.table.rowCount() == len(session.entries)

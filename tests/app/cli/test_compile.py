@@ -19,20 +19,11 @@ from engine.session.tuning import Trial
 from engine.timeline.timeline import Metrics
 from tests.extras import needs_libtpu
 from tests.places import COMPILED, PARTITIONED
+from tests.small import SMALL
 
 NOTHING = Metrics(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0)
 MODULE = PARTITIONED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz"
 SCHEDULE = COMPILED / "a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.schedule.txt.gz"
-SMALL = """
-HloModule small, num_partitions=8
-
-ENTRY main {
-  x = bf16[128,512] parameter(0)
-  w = bf16[512,256] parameter(1)
-  g = bf16[1024,512] all-gather(x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
-  ROOT d = bf16[1024,256] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
 COMMAND = ["compile", str(MODULE), "--target", "tpu:v4:2x2x2", "--quiet"]
 
 

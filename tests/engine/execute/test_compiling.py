@@ -28,23 +28,14 @@ from engine.ir.module import Module
 from engine.session.plan import Plan
 from engine.session.production import Production, link_load, produce
 from tests.extras import needs_libtpu
+from tests.small import SMALL
 
-TEXT = """
-HloModule small, num_partitions=8
-
-ENTRY main {
-  x = bf16[128,512] parameter(0)
-  w = bf16[512,256] parameter(1)
-  g = bf16[1024,512] all-gather(x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}, use_global_device_ids=true
-  ROOT d = bf16[1024,256] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-"""
 V4 = Target.parse("tpu:v4:2x2x2")
 DATA = Path(__file__).parent.parent.parent / "data"
 
 
 def small() -> Module:
-    return read_here(TEXT.encode())
+    return read_here(SMALL.encode())
 
 
 def pinnable() -> HloModuleProto:
