@@ -64,8 +64,13 @@ def check_place(path: str) -> None:
         check_writable(target, makes_folders=True)
 
 
+def is_bundle(place: Path) -> bool:
+    """Whether a folder is a bundle, which another may take the place of."""
+    return (place / "manifest.json").is_file()
+
+
 def _refuse_other(target: Path) -> None:
-    if target.exists() and not (target / "manifest.json").is_file():
+    if target.exists() and not is_bundle(target):
         raise UsageError(f"{target} exists and is no bundle: name another folder, or remove it")
 
 

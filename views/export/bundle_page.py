@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMenu,
+    QMessageBox,
     QProgressBar,
     QPushButton,
     QSizePolicy,
@@ -21,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.errors import UsageError
+from engine.export.bundle_folder import is_bundle
 from engine.quantities import gain_text, parse_bytes, time_text
 from engine.session import edits
 from engine.session.choices import DIMENSIONS
@@ -44,6 +46,7 @@ _TIPS = {
     "sites": "the other verdict for each row of alike collectives",
 }
 _MODEL = "the model"
+_Button = QMessageBox.StandardButton
 
 
 class BundlePage(QWidget):
@@ -245,15 +248,30 @@ class BundlePage(QWidget):
 
     def _tune(self) -> None:
         wish = self.wish()
-        if wish is not None:
+        if wish is not None and self._may_write(wish.path):
             self._exporter.tune(wish)
         self.refresh()
 
     def _bundle(self) -> None:
         wish, plan = self.wish(), self.table.plan
-        if wish is not None and plan is not None:
+        if wish is not None and plan is not None and self._may_write(wish.path):
             self._exporter.bundle(wish, plan)
         self.refresh()
+
+    def _may_write(self, path: str) -> bool:
+        """Ask whether a bundle that is there may go; what is no bundle the exporter refuses without asking."""
+        place = Path(path)
+        there = place.is_file() if place.suffix == ".zip" else is_bundle(place)
+        if not there:
+            return True
+        answer = QMessageBox.question(
+            self,
+            "Bundle",
+            f"{place.name} is there already: a job may still run it. Put the new bundle in its place?",
+            _Button.Save | _Button.Cancel,
+            _Button.Cancel,
+        )
+        return answer == _Button.Save
 
     def _add(self) -> None:
         plan = self.table.plan

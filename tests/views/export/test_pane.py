@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -235,6 +236,36 @@ class TestBundle:
         assert not page.bundle.isEnabled()
         assert not page.add.isEnabled()
 
+    @pytest.mark.parametrize("name", ["there.bundle", "there.zip"])
+    def test_a_bundle_that_is_there_is_not_replaced_unasked(
+        self, pane: ExportPane, exporter: FakeExporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        there = tmp_path / name
+        if there.suffix == ".zip":
+            there.write_bytes(b"PK")
+        else:
+            there.mkdir()
+            (there / "manifest.json").write_text("{}", "utf-8")
+        exporter.become(progress=Progress(base=SLOW.makespan, trials=(SLOW, FAST)))
+        pane.choose("bundle")
+        pane.bundle.table.selectRow(1)
+        pane.bundle.path.setText(str(there))
+        for button in (pane.bundle.tune, pane.bundle.bundle):
+            answers = [QMessageBox.StandardButton.Cancel, QMessageBox.StandardButton.Save]
+            monkeypatch.setattr(QMessageBox, "question", partial(_next, answers))
+            before = len(exporter.asked)
+            button.click()
+            assert len(exporter.asked) == before
+            button.click()
+            assert len(exporter.asked) == before + 1
+            assert answers == []
+        # A folder that is no bundle is refused by who writes, and an empty place needs no question.
+        monkeypatch.setattr(QMessageBox, "question", lambda *_: pytest.fail("asked for nothing"))
+        for place in (tmp_path, tmp_path / "new.bundle"):
+            pane.bundle.path.setText(str(place))
+            pane.bundle.tune.click()
+        assert len(exporter.asked) == 4
+
     def test_how_it_ended(self, pane: ExportPane, exporter: FakeExporter, host: FakeHost, qapp: QApplication) -> None:
         page = pane.bundle
         good = Outcome(True, "bundle: −60 %", warnings=("a & b: --flag stops it",))
@@ -255,6 +286,10 @@ class TestBundle:
         assert pane.bundle.tune.isEnabled()
         assert not pane.bundle.search.isEnabled()
         assert "--order-only" in pane.bundle.command()
+
+
+def _next(answers: list[QMessageBox.StandardButton], *_: object) -> QMessageBox.StandardButton:
+    return answers.pop(0)
 
 
 def test_nothing_is_open(qtbot: QtBot, exporter: FakeExporter) -> None:
