@@ -10,6 +10,7 @@ from threading import Lock, Thread
 
 from engine import worker
 from engine.errors import LapstrakeError, WorkerError
+from engine.export.captured import captured_file
 from engine.hlo.reading import read_bytes
 from engine.session import files
 from engine.session.kinds import FileKind, kind_of
@@ -37,7 +38,7 @@ class Ahead:
         self._prepared = True
         with suppress(WorkerError):  # whoever needs a worker tries again, and says so
             worker.prepare("app.work:warm")
-        if len(paths) == 1 and Path(paths[0]).is_file():
+        if len(paths) == 1 and Path(paths[0]).is_file() and captured_file(paths[0]) == paths[0]:
             begun: Future[tuple[bytes, worker.Call] | None] = Future()
             self._begun[paths[0]] = begun
             # A thread: the worker takes in a large file only once it is done with its imports.

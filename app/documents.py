@@ -20,6 +20,7 @@ from app.watching import FileWatch
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
+from engine.hlo.zipped import archive_of
 from engine.ir.module import Module
 from engine.session import edits, files
 from engine.session.arrivals import informed, plans_beside, taken_in, unread, unreadable
@@ -379,6 +380,6 @@ class Documents(QObject):
 def _left_at(path: str) -> int | None:
     """When a file was written last, in nanoseconds; None where there is none."""
     try:
-        return Path(path).stat().st_mtime_ns
+        return (archive_of(path) or Path(path)).stat().st_mtime_ns
     except OSError:
         return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.explorer import Explorer
 
 SAMPLE = "mlp_fig3.hlo"
-_FILTER = "HLO (*.hlo *.txt *.pb *.hlo.pb *.mlir *.mlirbc *.gz *.lapstrake);;All files (*)"
+_FILTER = "HLO (*.hlo *.txt *.pb *.hlo.pb *.mlir *.mlirbc *.gz *.zip *.lapstrake);;All files (*)"
 
 
 class Opening:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, Signal
+
+from engine.hlo.zipped import archive_of
 
 
 class FileWatch(QObject):
@@ -16,7 +18,8 @@ class FileWatch(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._wanted: frozenset[str] = frozenset()
+        self._wanted: Mapping[str, tuple[str, ...]] = {}
+        """What is watched for each file on disk: itself, or files in it, where it is a .zip."""
         self._missing: frozenset[str] = frozenset()
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._file_changed)
@@ -24,7 +27,11 @@ class FileWatch(QObject):
 
     def watch(self, paths: Iterable[str]) -> None:
         """Watch these files instead of those before."""
-        self._wanted = frozenset(paths)
+        wanted: dict[str, tuple[str, ...]] = {}
+        for path in dict.fromkeys(paths):
+            held = str(archive_of(path) or path)
+            wanted[held] = (*wanted.get(held, ()), path)
+        self._wanted = wanted
         self._missing = frozenset(path for path in self._wanted if not Path(path).is_file())
         self._follow()
 
@@ -33,7 +40,7 @@ class FileWatch(QObject):
             return
         if Path(path).is_file():
             self._follow()  # editors replace files: the new one must be watched again
-            self.changed.emit(path)
+            self._tell(path)
         else:
             self._missing |= {path}
             self._follow()
@@ -45,10 +52,14 @@ class FileWatch(QObject):
             if Path(path).is_file():
                 self._missing -= {path}
                 self._follow()
-                self.changed.emit(path)
+                self._tell(path)
+
+    def _tell(self, file: str) -> None:
+        for path in self._wanted.get(file, ()):
+            self.changed.emit(path)
 
     def _follow(self) -> None:
-        files = {path for path in self._wanted - self._missing if Path(path).is_file()}
+        files = {path for path in self._wanted.keys() - self._missing if Path(path).is_file()}
         folders = {str(Path(path).absolute().parent) for path in self._missing}
         wanted = files | {folder for folder in folders if Path(folder).is_dir()}
         watched = {*self._watcher.files(), *self._watcher.directories()}

@@ -18,7 +18,8 @@ COMMANDS = (
 )  # fmt: skip
 _EPILOG = (
     "FILE is HLO text, a HloModuleProto or HloProto, or StableHLO (text or bytecode), gzipped or not; a folder that "
-    "lapstrake capture wrote, or a bundle; - reads standard input. Of an XLA dump's folder the modules are listed."
+    "lapstrake capture wrote; a bundle, folder or .zip: its tuned module (BUNDLE/original.hlo.pb is what it was made "
+    "of); - reads standard input. Of an XLA dump's folder the modules are listed."
 )
 _SOURCES = (
     "FILE is a folder that lapstrake capture wrote, or a dump after partitioning (HLO text, a HloModuleProto or "

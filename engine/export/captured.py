@@ -15,6 +15,7 @@ from engine.errors import InputError, UnsupportedError, UsageError
 from engine.export.payload.lapstrake_capture import known_by
 from engine.hlo import xla
 from engine.hlo.partitions import awaits_partitioning
+from engine.hlo.zipped import archive_of, has, read_member
 from engine.ir.module import JobMesh, Module
 
 _DEADLINE = 300.0
@@ -46,10 +47,10 @@ def with_mesh(module: Module) -> Module:
     for name in ("capture.json", "manifest.json"):
         file = Path(module.source.path).parent / name
         try:
-            content = json.loads(file.read_text("utf-8"))
+            content = json.loads(read_member(file) if archive_of(file) is not None else file.read_bytes())
             mesh = content["signature"]["mesh"]
             axes = tuple((str(n), int(s)) for n, s in zip(mesh["names"], mesh["sizes"], strict=True))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (InputError, OSError, ValueError, KeyError, TypeError):
             continue  # read_capture says what is wrong with it, where it is needed
         along = tuple(axis for axis in axes if axis[1] > 1)
         return replace(module, job_mesh=JobMesh(along or axes, str(file)))
@@ -63,13 +64,17 @@ BUNDLED = ("tuned.hlo", "tuned.hlo.pb", "tuned.mlirbc", "grouped.mlirbc", "origi
 def check_source(path: str) -> None:
     """Raises UsageError for a bundle, or a module of one: a job is not recognised by what a bundle holds."""
     file = Path(path)
-    inside = file.name in BUNDLED and os.path.isfile(file.parent / "manifest.json")
-    if path != "-" and (inside or os.path.isfile(file / "manifest.json")):
+    if path != "-" and (_is_bundle(file) or (file.name in BUNDLED and _is_bundle(file.parent))):
         raise UsageError(
             f"{path}: a captured folder or a dump was expected, but this is of a bundle, by which no job is "
             "recognised: tune what it was made from again (its manifest.json names the module and the plan). All "
             "commands but tune read bundles"
         )
+
+
+def _is_bundle(path: str | Path) -> bool:
+    """Whether a path is a bundle's, a folder or a .zip."""
+    return os.path.isfile(Path(path) / "manifest.json") or has(path, "manifest.json")
 
 
 def check_dumped(module: Module) -> None:
@@ -90,8 +95,8 @@ def known_in_worker(module: Module, *, control: Control) -> dict[str, str]:
 
 def captured_file(path: str, *, scheduled: bool = False) -> str:
     """The module's file in a folder that lapstrake_capture wrote of a function (or of a script, where that is one
-    function), or in a bundle; any other path as it is."""
-    if os.path.isfile(Path(path) / "manifest.json") and not scheduled:
+    function), or the tuned one in a bundle, be it a folder or a .zip; any other path as it is."""
+    if _is_bundle(path) and not scheduled:
         return str(Path(path) / "tuned.hlo")
     file = Path(path) / ("scheduled.hlo" if scheduled else "partitioned.hlo")
     if not os.path.isfile(Path(path) / "capture.json"):  # a name that is too long is no capture, not an error here

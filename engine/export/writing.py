@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.errors import UsageError
+from engine.hlo.zipped import archive_of
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -58,7 +59,7 @@ def check_writable(path: str | os.PathLike[str], *, makes_folders: bool = False)
 def check_apart(path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
     """Raises UsageError where writing `path` would destroy one of the files that its content is made of."""
     for source in sources:
-        if _is_same(Path(path), Path(source)):
+        if _is_same(Path(path), archive_of(source) or Path(source)):
             raise UsageError(f"{path} is what this is made from: nothing is written over it. Name another file")
 
 

@@ -25,6 +25,7 @@ MOST_CONSTANT_ELEMENTS = 1 << 30
 _CONSTANT = re.compile(r"\[([\d,]+)\](?:\{[^}]*\})? constant\(")
 _BYTECODE = b"ML\xefR"
 _GZIP = b"\x1f\x8b"
+_ZIP = b"PK\x03\x04"
 _TEXT_CONTROLS = frozenset("\t\n\r\f\v")
 _MLIR_STARTS = ("module", "#", "!", "builtin.module", '"builtin.module"', "func.func", "sdy.")
 
@@ -115,6 +116,8 @@ def _module(data: bytes) -> bytes | None:
 
 def _described(data: bytes) -> str:
     """Binary data in words; where they are nearly text, the byte that is not."""
+    if data.startswith(_ZIP):
+        return "a .zip that is no bundle: name a file in it (archive.zip/FILE), or unpack it"
     try:
         data.decode()
     except UnicodeDecodeError as error:

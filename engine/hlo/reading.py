@@ -23,6 +23,7 @@ from engine.hlo.header import parse_header
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.partitions import infer_counts, is_partitioned, uncovered
 from engine.hlo.verifying import verify
+from engine.hlo.zipped import archive_of, read_member
 from engine.ir.module import Header, Module, Source
 
 DEADLINE = 300.0
@@ -60,10 +61,13 @@ def read(
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Bytes of a file, or of standard input for ``-``. Raises InputError, for a folder with the modules in it."""
+    """Bytes of a file, be it in a .zip (``bundle.zip/tuned.hlo``), or of standard input for ``-``. Raises InputError,
+    for a folder with the modules in it."""
     shown = os.fspath(path)
     if shown == "-":
         return sys.stdin.buffer.read()
+    if archive_of(path) is not None:
+        return read_member(path)
     try:
         _refuse_endless(path)
         return Path(path).read_bytes()

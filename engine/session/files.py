@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.chips.budget import Budget
 from engine.errors import InputError, UsageError
+from engine.hlo.zipped import archive_of
 from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.lanes import Lanes
 from engine.session.plan import MachineSpec, Plan
@@ -210,7 +211,7 @@ def _lanes(item: dict[str, Any]) -> Lanes:
 def _found(path: object, beside: object, folder: Path) -> str:
     """Where a file is: beside the session as it was, since both may have moved; else where it was."""
     near = folder / str(beside) if beside else None
-    return os.path.normpath(str(near) if near is not None and near.is_file() else str(path))
+    return os.path.normpath(str(near) if near is not None and (archive_of(near) or near).is_file() else str(path))
 
 
 def _entry(item: dict[str, Any], folder: Path) -> Entry:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,27 @@ def test_a_file_that_went_and_came_again_is_noticed(qtbot: QtBot, tmp_path: Path
     place.write_text("four", "utf-8")
     qtbot.wait(200)
     assert not seen
+
+
+def test_a_zipped_bundle_is_opened_and_watched(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    bundle = tmp_path / "b.zip"
+    _write_bundle(bundle, FORWARD)
+    opened(qtbot, explorer, bundle)
+    (module,) = explorer.store.state.modules
+    assert module.path == str(bundle / "tuned.hlo")
+    assert explorer.window.notices.texts() == ()
+    seen: list[str] = []
+    watch = FileWatch()
+    watch.changed.connect(seen.append)
+    watch.watch([module.path, str(bundle / "original.hlo.pb")])
+    _write_bundle(bundle, TRAIN)
+    qtbot.waitUntil(lambda: {module.path, str(bundle / "original.hlo.pb")} <= set(seen), timeout=LONG)
+
+
+def _write_bundle(path: Path, tuned: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", "{}")
+        archive.write(tuned, "tuned.hlo")
 
 
 def test_a_reading_that_is_cancelled_or_overtaken_leaves_no_trace(qtbot: QtBot, explorer: Explorer) -> None:
