@@ -43,7 +43,12 @@ def _shapes(at: Choices) -> Iterator[Choices]:
         )
 
 
-AXES: Sequence[Callable[[Choices], Iterator[Choices]]] = (_sites, _shapes)
+def _blocks(at: Choices) -> Iterator[Choices]:
+    for blocks in ("joined", "stacked"):
+        yield at.with_option("blocks", blocks)
+
+
+AXES: Sequence[Callable[[Choices], Iterator[Choices]]] = (_sites, _shapes, _blocks)
 """All combinations of each: what an einsum costs this compiler depends on how it is written, so no option helps
 by itself."""
 
@@ -52,14 +57,14 @@ STARTS = (START, START.with_option("gate", "off"))
 
 FEW = (
     "flatten,decompose",
+    "flatten,decompose{blocks=stacked}",
     "flatten,decompose{unroll=2,form=unrolled}",
     "flatten,decompose{chain=off,ring=one,unroll=1,form=unrolled}",
-    "flatten,decompose{gate=off}",
+    "flatten,decompose{gate=off,blocks=stacked}",
     "flatten",
 )
 """Passes of which the fastest are taken where none are named: each of the forms that einsums can be cheap in for this
-compiler, all that can be decomposed, and nothing decomposed. One of them came under the compiler's default, or to it,
-for all but two of the programs in docs/compilers.md."""
+compiler, all that can be decomposed, and nothing decomposed."""
 
 QUICK = ("as-loaded", "bottom-up", "top-down")
 """Schedulers whose orders are tried for every module; ``as-loaded`` keeps the compiler's own, but for permutes that go

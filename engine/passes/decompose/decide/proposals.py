@@ -140,7 +140,7 @@ class Proposer:
             if options.unroll != "auto":
                 unrolls = (1,) if options.unroll == "1" else (2,)
             made = (
-                Variant(form=form, unroll=unroll, ring=ring, accumulate=options.accumulate)
+                Variant(form=form, unroll=unroll, ring=ring, accumulate=options.accumulate, blocks=options.blocks)
                 for unroll in unrolls
                 for ring in rings
             )

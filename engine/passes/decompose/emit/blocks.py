@@ -80,6 +80,43 @@ def partial_einsum(
     return made
 
 
+def stacked_einsum(
+    builder: Builder,
+    original: Instruction,
+    einsum: Einsum,
+    operands: tuple[Sequence[Instruction], Instruction],
+    side: int,
+    out: int,
+    element_type: PrimitiveType,
+) -> list[Instruction]:
+    """`original`, a dot, over several blocks of operand `side` at once: the result of each block.
+
+    `operands` are the blocks, alike in shape and cut along the free dimension that is dimension `out` of the result,
+    and the other operand. The blocks are stacked along a dimension of their own in front of that one, so that what
+    comes of each lies in one piece.
+    """
+    blocks, other = operands
+    dim = next(d for index in einsum.indices if index.out == out and (d := index.operand(side)) is not None)
+    block = blocks[0].shape.dimensions
+    stacked = builder.concatenate([builder.reshape(b, _with(block, dim, 1)) for b in blocks], dim)
+    sizes = list(original.shape.dimensions)
+    sizes[out] = block[dim]
+    shape = shapes.with_dimensions(original.shape, _with(sizes, out, len(blocks)))
+    shape.element_type = element_type
+    made = builder.clone(original, shape, (stacked, other) if side == 0 else (other, stacked), "partial")
+    numbers = made.dot_dimension_numbers
+    lhs = numbers.lhs_contracting_dimensions, numbers.lhs_batch_dimensions
+    rhs = numbers.rhs_contracting_dimensions, numbers.rhs_batch_dimensions
+    for dimensions in lhs if side == 0 else rhs:
+        dimensions[:] = [d + (d >= dim) for d in dimensions]
+    return [builder.reshape(builder.slice(made, out, k, k + 1), sizes) for k in range(len(blocks))]
+
+
+def _with(sizes: Sequence[int], at: int, size: int) -> list[int]:
+    """`sizes` and one more, `size`, before dimension `at`."""
+    return [*sizes[:at], size, *sizes[at:]]
+
+
 def accumulator_type(element_type: PrimitiveType, accumulate: str) -> PrimitiveType:
     """In which type partial results are added up: f32 for floats of fewer bits where that is wanted."""
     narrow = shapes.is_floating(element_type) and shapes.bits(element_type) < shapes.bits(F32)

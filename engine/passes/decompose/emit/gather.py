@@ -9,7 +9,7 @@ from engine.hlo.hlo_pb2 import PrimitiveType, ShapeProto
 from engine.ir.build import Builder, resized
 from engine.ir.edit import Editor, Instruction
 from engine.ir.einsum import Einsum, read_einsum
-from engine.passes.decompose.emit.blocks import accumulator_type, partial_einsum, redo_step
+from engine.passes.decompose.emit.blocks import accumulator_type, partial_einsum, redo_step, stacked_einsum
 from engine.passes.decompose.emit.loops import counted_loop
 from engine.passes.decompose.emit.ring import Pace, Ring
 from engine.passes.decompose.emit.sinking import Source, redo_elementwise, source_of, users_of
@@ -45,6 +45,11 @@ class _Use:
     def adds(self) -> bool:
         return self.use.case is Case.CONTRACTING
 
+    @property
+    def stackable(self) -> bool:
+        """Whether blocks are of a free dimension of a dot."""
+        return self.original.opcode == "dot" and not self.adds and self.use.other_dim is None
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Output:
@@ -79,6 +84,7 @@ class _Gather:
         self.ring = ring
         self.site = site
         self.plan: GatherPlan = variant.gather_plan(ring.size)
+        self.stacks = variant.blocks == "stacked"
         self.shard = builder.editor.current(site.operand)
         self.position = ring.position(builder)
         self.uses = [self._prepared(use, variant) for use in site.uses]
@@ -195,8 +201,15 @@ class _Gather:
         blocks: list[dict[int, Instruction]] = [{} for _ in shards]
         for use in self.uses:
             maker = builder.working_for(use.original)
-            product = self._product(maker, use, shards, paths)
             dim = use.use.output_dim
+            if self.stacks and dim is not None and use.stackable and len(shards) > 1:
+                parts = [paths.block(use.use, shard.value) for shard in shards]
+                operands = (parts, use.other.whole)
+                made = stacked_einsum(maker, use.original, use.einsum, operands, use.use.side, dim, use.element_type)
+                for part, done in zip(made, blocks, strict=True):
+                    done[use.original.id] = part
+                continue
+            product = self._product(maker, use, shards, paths)
             if use.adds or dim is None:
                 sums[use.original.id] = product
                 continue

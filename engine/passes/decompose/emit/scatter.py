@@ -10,7 +10,7 @@ from engine.hlo.hlo_pb2 import PrimitiveType
 from engine.ir.build import Builder
 from engine.ir.edit import Editor, Instruction
 from engine.ir.einsum import Einsum, Index, read_einsum
-from engine.passes.decompose.emit.blocks import accumulator_type, partial_einsum, redo_path
+from engine.passes.decompose.emit.blocks import accumulator_type, partial_einsum, redo_path, stacked_einsum
 from engine.passes.decompose.emit.loops import counted_loop
 from engine.passes.decompose.emit.ring import Pace, Ring
 from engine.passes.decompose.emit.sinking import Source, source_of
@@ -86,6 +86,7 @@ class _Scatter:
         self.position = ring.position(builder)
         sliced = (lhs, rhs)[self.use.side].shape.dimensions[self.use.dim]
         self.block = -(-sliced // ring.size)
+        self.stacks = variant.blocks == "stacked" and self.original.opcode == "dot"
         self.summed: PrimitiveType = accumulator_type(self._sent_type(), variant.accumulate)
         self.product: PrimitiveType = self._product_type()
         self.halved: Index | None = halved_index(self.einsum, site) if variant.halved else None
@@ -170,6 +171,15 @@ class _Scatter:
     def _compute(self, builder: Builder, lane: _Lane, numbers: Sequence[Instruction]) -> list[Instruction]:
         """The partial result of each block, as it is added up; one einsum for all of them."""
         builder = builder.working_for(self.original)
+        out = self.use.output_dim
+        assert out is not None
+        side, other = self.use.side, 1 - self.use.side
+        if self.stacks and len(numbers) > 1 and self._sliced(other) is None:
+            starts = [builder.scale_index(number, self.block) for number in numbers]
+            parts = [lane.sources[side].block(builder, start, self.block) for start in starts]
+            taken = (parts, lane.sources[other].whole)
+            pieces = stacked_einsum(builder, self.original, self.einsum, taken, side, out, self.product)
+            return [builder.convert(self._after_steps(builder, piece), self.summed) for piece in pieces]
         operands = []
         for side, source in enumerate(lane.sources):
             dim = self._sliced(side)
@@ -179,8 +189,6 @@ class _Scatter:
             starts = [builder.scale_index(number, self.block) for number in numbers]
             operands.append(builder.concatenate([source.block(builder, s, self.block) for s in starts], dim))
         product = partial_einsum(builder, self.original, self.einsum, (operands[0], operands[1]), self.product)
-        out = self.use.output_dim
-        assert out is not None
         pieces = [builder.slice(product, out, k * self.block, (k + 1) * self.block) for k in range(len(numbers))]
         return [builder.convert(self._after_steps(builder, piece), self.summed) for piece in pieces]
 

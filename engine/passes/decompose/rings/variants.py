@@ -29,6 +29,8 @@ class Variant:
     """Chained loops only: how many the second einsum takes at once."""
     accumulate: Literal["same", "f32"] = "same"
     """The type in which partial results of a narrower floating type are added up (and, by a scatter, sent)."""
+    blocks: Literal["joined", "stacked"] = "joined"
+    """How blocks that one einsum takes at once lie next to each other; chains join them."""
 
     def __str__(self) -> str:
         parts: list[str] = [self.form]
@@ -43,6 +45,8 @@ class Variant:
             parts.append(f"seconds={self.seconds}")
         if self.accumulate == "f32":
             parts.append("accumulate=f32")
+        if self.blocks == "stacked":
+            parts.append("blocks=stacked")
         return ", ".join(parts)
 
     @property

@@ -261,10 +261,12 @@ def sized(program: Program, groups: Lists, devices: int, **changes: Any) -> Prog
     return replace(program, groups=groups, devices=devices, sizes=sizes, **changes)
 
 
-def variants(*, accumulate: Literal["same", "f32"] = "same") -> list[Variant]:
+def variants(
+    *, accumulate: Literal["same", "f32"] = "same", blocks: Literal["joined", "stacked"] = "joined"
+) -> list[Variant]:
     """Every form of a decomposition that is one of its own."""
     return [
-        Variant(form, unroll, ring, chains, accumulate=accumulate)
+        Variant(form, unroll, ring, chains, accumulate=accumulate, blocks=blocks)
         for form in FORMS
         for unroll in UNROLLS
         for ring in RINGS

@@ -22,6 +22,7 @@ PLANS = (
     "decompose{gate=off,unroll=2,ring=one}",
     "decompose{gate=off,ring=both,chain=on},async-permute",
     "decompose{gate=off,accumulate=f32},async-permute{form=generic,kinds=all}",
+    "decompose{gate=off,ring=both,chain=off,blocks=stacked}",
 )
 QUICK = (
     ("mlp_fig3_train_2x2_f32", PLANS[1]),
@@ -29,6 +30,7 @@ QUICK = (
     ("recommender_2_bf16", PLANS[5]),
     ("pipeline_train_4x2_f32", PLANS[0]),
     ("decoder_fig2_scan_4_f32", PLANS[1]),
+    ("mlp_chain_train_8_bf16", PLANS[6]),
 )
 PROGRAMS = (
     "mlp_fig2_train_4_f32",

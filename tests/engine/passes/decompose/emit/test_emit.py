@@ -29,6 +29,7 @@ from tests.engine.passes.decompose.cases import (
 KINDS = ("one", "consecutive", "strided", "irregular")
 QUICK = [(2, "strided"), (3, "irregular"), (5, "one"), (6, "one"), (8, "one")]
 FULL = [pair for pair in product(range(2, 9), KINDS) if pair not in QUICK]
+STACKED = [variant for variant in variants(blocks="stacked") if variant.both]
 
 
 def check_matrix(
@@ -84,6 +85,19 @@ def test_f32_accumulators_of_narrow_sums() -> None:
     assert not [i for i in entry if i.opcode == "add" and i.shape.element_type == 16]
 
 
+@pytest.mark.parametrize(("case", "dims"), [("non-contracting", 3), ("scatter", 3), ("contracting", 2), ("batch", 3)])
+@pytest.mark.parametrize("count", [4, 5])
+def test_blocks_are_stacked_where_they_are_of_a_free_dimension(case: str, dims: int, count: int) -> None:
+    groups, devices = rings(count, "one")
+    program = sized(EINSUMS[case], groups, devices)
+    for variant in STACKED[::3]:
+        _, after, done = decomposed([program], [variant])
+        if done:
+            dots = [i for c in after.proto.computations for i in c.instructions if i.opcode == "dot"]
+            assert max(len(dot.shape.dimensions) for dot in dots) == dims
+            check(after, [program])
+
+
 @st.composite
 def programs_on(draw: st.DrawFn, count: int, kind: str) -> Program:
     """An einsum with shuffled dimensions, in one of the cases, on either side."""
@@ -124,7 +138,7 @@ def test_many_random_programs(part: int) -> None:
 def check_random(data: st.DataObject) -> None:
     count, kind = data.draw(st.sampled_from(range(2, 9))), data.draw(st.sampled_from(KINDS))
     programs = data.draw(st.lists(programs_on(count, kind), min_size=6, max_size=12))
-    chosen = [data.draw(st.sampled_from(variants())) for _ in programs]
+    chosen = [data.draw(st.sampled_from(variants() + STACKED)) for _ in programs]
     _, after, _ = decomposed(programs, chosen)
     check(after, programs, seed=data.draw(st.integers(0, 1000)))
 
