@@ -23,6 +23,7 @@ def make_plain(table: QTableView, figures: Iterable[int] = ()) -> None:
     table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
     table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
     table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    table.setTabKeyNavigation(False)  # Qt's signature; Tab leaves the table, arrows move in it
     table.horizontalHeader().setHighlightSections(False)  # Qt's signature
     table.horizontalHeader().setDefaultAlignment(LEFT)
     if isinstance(table, QTableWidget):

@@ -233,6 +233,10 @@ class TestInspector:
         assert "nothing independent runs beside it" in why_exposed(host.store.state)[0]
         assert not pane.bars.isHidden()
         assert "gain" in pane.bars.accessibleDescription()
+        alike = host_of(variant(1, plan=AS_LOADED), variant(1, plan=BEST))
+        alike.store.become("Select", edits.selected(alike.store.state, "A", (2001,)))
+        (sentence,) = why_exposed(alike.store.state)
+        assert sentence.startswith("A, B: compute waits")
 
     def test_slack_and_exposed_are_per_variant(self, host: FakeHost) -> None:
         host.store.become("Select", edits.selected(host.store.state, "A", (2101,)))

@@ -62,3 +62,21 @@ def test_every_difference_says_of_which_variant_it_is(qtbot: QtBot) -> None:
     titles = [title for title, _ in headings(pane.table)]
     assert len(set(titles)) == len(titles)
     assert titles[2:4] == ["compute A", "compute B"]
+
+
+def test_tab_leaves_a_table(qtbot: QtBot) -> None:
+    host = two_variants()
+    for made in (TablePane(host), ComparePane(host), DifferencePane(host)):
+        qtbot.addWidget(made)
+        for table in made.findChildren(QTableView):
+            assert not table.tabKeyNavigation(), table.accessibleName()
+
+
+def test_the_timeline_as_a_table_fits_the_pane_of_a_small_window(qtbot: QtBot) -> None:
+    pane = TablePane(two_variants())
+    qtbot.addWidget(pane)
+    pane.resize(735, 200)
+    pane.show()
+    qtbot.waitExposed(pane)
+    assert pane.view.horizontalScrollBar().maximum() == 0
+    pane.close()

@@ -27,6 +27,7 @@ class ExportPane(QWidget):
         self.list = QListWidget()
         self.list.setAccessibleName("what to export")
         self.list.setFrameShape(QListWidget.Shape.NoFrame)
+        self.list.setSpacing(GRID // 4)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         for name, title in ((BUNDLE, "Bundle for the job"), *((n, f.title) for n, f in FORMATS.items())):
             item = QListWidgetItem(title, self.list)

@@ -185,16 +185,16 @@ def shape_text(instruction: HloInstructionProto) -> str:
 
 
 def why_exposed(session: Session) -> tuple[str, ...]:
-    """One sentence for each variant in which compute waits for the selection."""
-    sentences = []
+    """One sentence for each variant in which compute waits for the selection; one for all of which it is the same."""
+    found: dict[str, list[str]] = {}
     for entry in session.entries:
         if entry.variant is None:
             continue
         ids = shown_in(session, entry.key)
         waited = exposed_by(entry.variant, ids)
         if waited:
-            sentences.append(f"{entry.key}: {_sentence(entry.variant, ids, waited)}")
-    return tuple(sentences)
+            found.setdefault(_sentence(entry.variant, ids, waited), []).append(entry.key)
+    return tuple(f"{', '.join(keys)}: {sentence}" for sentence, keys in found.items())
 
 
 def _sentence(variant: Variant, ids: frozenset[int], waited: int) -> str:

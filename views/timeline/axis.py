@@ -109,8 +109,9 @@ def ticks(window: Window, apart: float) -> tuple[int, range]:
     return step, range(first, window.stop + 1, step)
 
 
-def tick_text(time: int, step: int) -> str:
-    """A time on the axis: every tick in the one unit that the step suggests, with at most one decimal."""
+def tick_text(time: int, step: int, latest: int) -> str:
+    """A time on the axis: every tick in the one unit that the step suggests, with at most one decimal; `latest` is that
+    of the last tick, which has at least one of the unit."""
     units = (("s", 10**12), ("ms", 10**9), ("µs", 10**6), ("ns", 10**3))
-    unit, size = next(((u, n) for u, n in units if step * 10 >= n), ("ps", 1))
+    unit, size = next(((u, n) for u, n in units if step * 10 >= n <= latest), ("ps", 1))
     return f"{time / size:,.{0 if step >= size else 1}f} {unit}"

@@ -33,14 +33,18 @@ def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
     lines = [line for line in (limit, room) if line is not None and (flight or line <= _IN_SIGHT * curve.peak)]
     top = max(1, curve.peak, *lines)
     _paint_curve(painter, scene, row, curve, top, fill, limit if limit is not None else room)
+    labels = []
     if limit is not None:
-        _paint_limit(
-            painter, scene, row, curve, limit, top, f"budget {limit}" if flight else f"cap {bytes_text(limit)}"
-        )
+        text = f"budget {limit}" if flight else f"cap {bytes_text(limit)}"
+        labels.append((text, _paint_limit(painter, scene, row, curve, limit, top, text)))
     if room is not None and (limit is None or room < limit):
-        _paint_limit(painter, scene, row, curve, room, top, f"HBM {bytes_text(room)}")
+        text = f"HBM {bytes_text(room)}"
+        labels.append((text, _paint_limit(painter, scene, row, curve, room, top, text)))
     if flight:
         paint_budget_marks(painter, scene, row)
+    for text, place in labels:  # over the marks, of which there may be one in every pixel
+        if place is not None:
+            _paint_label(painter, scene, text, place)
 
 
 def sampled(curve: Curve, start: int, stop: int, columns: int) -> tuple[Ints, Ints]:
@@ -87,10 +91,12 @@ def scene_end(scene: Scene, row: Row) -> int:
     return variant.timeline.makespan if variant is not None else 0
 
 
-def _paint_limit(painter: QPainter, scene: Scene, row: Row, curve: Curve, limit: int, top: int, text: str) -> None:
-    """A dashed line with its name where the curve leaves room for it."""
+def _paint_limit(
+    painter: QPainter, scene: Scene, row: Row, curve: Curve, limit: int, top: int, text: str
+) -> QRectF | None:
+    """A dashed line, and the place of its name where the curve leaves room for it; None where it is not in sight."""
     if limit > top:
-        return
+        return None
     window = scene.window
     y = scene.y(row.bottom) - 1 - limit * (row.height - 2) / top
     height = scene.small_metrics.height()
@@ -101,7 +107,10 @@ def _paint_limit(painter: QPainter, scene: Scene, row: Row, curve: Curve, limit:
     painter.setPen(QPen(colour(scene.theme.budget), 1, Qt.PenStyle.DashLine))
     painter.drawLine(QPointF(window.left, y), QPointF(left, y))
     painter.drawLine(QPointF(left + width + 2 * GRID, y), QPointF(window.left + window.width, y))
-    place = QRectF(left, middle - height / 2, width + 2 * GRID, height)
+    return QRectF(left, middle - height / 2, width + 2 * GRID, height)
+
+
+def _paint_label(painter: QPainter, scene: Scene, text: str, place: QRectF) -> None:
     painter.fillRect(place, colour(scene.theme.base, 200))
     painter.setFont(scene.small)
     painter.setPen(colour(scene.theme.budget))

@@ -178,6 +178,6 @@ def paint_axis(painter: QPainter, scene: Scene) -> None:
         painter.setPen(QPen(colour(theme.border), 1))
         painter.drawLine(QPointF(x, AXIS - 2 * GRID), QPointF(x, AXIS - 1))
         painter.setPen(colour(theme.muted))
-        text = tick_text(time, step)
+        text = tick_text(time, step, times[-1])
         painter.drawText(QRectF(x + GRID, 0, TICKS_APART, AXIS - 2), Qt.AlignmentFlag.AlignVCenter, text)
     painter.setClipping(False)

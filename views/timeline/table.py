@@ -26,7 +26,7 @@ from views.timeline.scene import rows_of
 
 _COLUMNS = ("instruction", "kind", "lane", "start, µs", "duration, µs", "waits for", "iteration")
 _TIMES = (3, 4)
-_NAME = 42 * GRID
+_NAME = 34 * GRID
 """Least width of the column of names."""
 
 
@@ -102,7 +102,7 @@ class TablePane(QWidget):
         make_plain(self.view)
         self._name_width = _NAME
         header = self.view.horizontalHeader()
-        for column, width in enumerate((42, 35, 18, 25, 27, 16, 20)):
+        for column, width in enumerate((34, 35, 18, 25, 24, 20, 15)):
             header.resizeSection(column, width * GRID)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         # Figures stand together, and the name of what is waited for takes what is left.
@@ -120,11 +120,11 @@ class TablePane(QWidget):
         self._refresh()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Long names get a fourth of a wide pane, unless the user has chosen another width."""
+        """Long names get a fifth of a wide pane, unless the user has chosen another width."""
         super().resizeEvent(event)
         header = self.view.horizontalHeader()
         if header.sectionSize(0) == self._name_width:
-            self._name_width = max(_NAME, self.width() // 4)
+            self._name_width = max(_NAME, self.width() // 5)
             header.resizeSection(0, self._name_width)
 
     def came_into_view(self) -> None:

@@ -34,11 +34,13 @@ def test_ticks_are_apart_and_round(start: int, span: int, width: int) -> None:
 
 
 def test_ticks_say_their_unit() -> None:
-    assert tick_text(0, 10**9) == "0 ms"
-    assert tick_text(2_500_000_000, 500_000_000) == "2.5 ms"
-    assert tick_text(40_000_000, 10_000_000) == "40 µs"
-    assert tick_text(400_000_000, 100_000_000) == "0.4 ms"
-    assert tick_text(1_500, 500) == "1.5 ns"
+    assert tick_text(0, 10**9, 9 * 10**9) == "0 ms"
+    assert tick_text(2_500_000_000, 500_000_000, 3_000_000_000) == "2.5 ms"
+    assert tick_text(40_000_000, 10_000_000, 90_000_000) == "40 µs"
+    assert tick_text(400_000_000, 100_000_000, 1_000_000_000) == "0.4 ms"
+    assert tick_text(400_000_000, 100_000_000, 900_000_000) == "400 µs"
+    assert tick_text(1_500, 500, 4_000) == "1.5 ns"
+    assert tick_text(0, 1, 0) == "0 ps"
 
 
 def test_zoom_keeps_the_time_under_the_mouse() -> None:
