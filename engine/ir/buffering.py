@@ -57,7 +57,12 @@ class _Buffering:
                 for operand in set(instruction.operand_ids):
                     reads.extend((buffer, node) for buffer in _flat(self.values[self.number[operand]]))
         live_out = np.zeros(len(self.sizes), np.bool_)
-        live_out[list(_flat(self.values[self.graph.root]))] = True
+        results = list(_flat(self.values[self.graph.root]))
+        live_out[results] = True
+        if self.graph.computation in self.module.callees:
+            # The caller has room for them from before the call on: they are what its instruction gives.
+            for buffer in results:
+                self.fixed[buffer] = True
         return _assemble(self, reads, live_out, len(instructions))
 
     def _positions(self) -> list[int]:

@@ -27,7 +27,8 @@ class Buffers:
     touches: Csr
     """The inverse: for each node, the buffers it defines or reads."""
     live_in: npt.NDArray[np.bool_]
-    """Whether it is live throughout: the caller owns it (a parameter that is not donated) or it is a constant. [b]."""
+    """Whether it is live throughout: the caller owns it (a parameter that is not donated, a result of a call or of a
+    conditional's branch) or it is a constant. Shape [b]."""
     live_out: npt.NDArray[np.bool_]
     """Whether it is part of the result: it is live to the end. Shape [b]."""
     overwrites: Csr | None = None

@@ -102,6 +102,12 @@ class Module:
         """Every instruction by name; names are unique within a module."""
         return {i.name: i for c in self.proto.computations for i in c.instructions}
 
+    @cached_property
+    def callees(self) -> frozenset[int]:
+        """Ids of the computations that a call, or a conditional as one of its branches, runs."""
+        calls = (i for c in self.proto.computations for i in c.instructions if i.opcode in ("call", "conditional"))
+        return frozenset(id_ for call in calls for id_ in call.called_computation_ids)
+
     @property
     def is_scheduled(self) -> bool:
         """Whether the module carries an order of its own (``is_scheduled=true``)."""

@@ -237,3 +237,25 @@ def test_an_all_reduce_start_works_in_its_operand_where_nobody_else_reads_it() -
     also_read = body.replace("negate(done)", "add(done, y)")
     _, graph, buffers = loaded(also_read, before=add, header=header)
     assert len(defined(graph, buffers, "start")) == 1
+
+
+def test_results_of_calls_and_branches_are_the_callers_memory() -> None:
+    """A caller counts them where it calls: a callee that counted them too would take them twice."""
+    module, _, _ = loaded(
+        """  p = pred[] parameter(0)
+  x = f32[1024,256] parameter(1)
+  c = f32[1024,256] call(x), to_apply=called
+  ROOT r = f32[1024,256] conditional(p, c, c), true_computation=one, false_computation=two""",
+        before="\n\n".join(
+            f"{name} {{\n  p = f32[1024,256] parameter(0)\n  a = f32[1024,256] negate(p)\n"
+            "  ROOT b = f32[1024,256] add(a, p)\n}"
+            for name in ("called", "one", "two")
+        ),
+    )
+    *callees, entry = graphs_of(module).values()
+    for graph in callees:
+        buffers = buffers_of(module, graph)
+        assert buffers.live_in[defined(graph, buffers, "b")].all()
+        assert not buffers.live_in[defined(graph, buffers, "a")].any()
+    buffers = buffers_of(module, entry)
+    assert not buffers.live_in[defined(entry, buffers, "c") + defined(entry, buffers, "r")].any()

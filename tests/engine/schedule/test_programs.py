@@ -282,7 +282,7 @@ inner {
     loaded = scheduled(program, "as-loaded")
     run = list(simulate_computations(program, loaded).values())[-1]
     capped = replace(loaded, memory_caps={run.computation: run.peak})
-    assert "are live at c." in causes(program, capped, "d")[Cause.MEMORY_CAP]
+    assert "128 MiB are live at c." in causes(program, capped, "d")[Cause.MEMORY_CAP]
 
 
 def test_a_fusion_that_waits_with_its_einsum_is_named() -> None:
