@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class Capture:
     scheduled: Mapping[str, str] | None = None
     """What the module as its compiler scheduled it is known by, where that is the module that was read: a plan of it
     can only be an order."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Those of jax that the program may depend on."""
 
 
 def dumped(module: Module) -> Capture:
@@ -138,7 +140,8 @@ def read_capture(path: str) -> Capture | None:
     try:
         content = json.loads(file.read_text("utf-8"))
         as_scheduled = content["scheduled"] if Path(path).name == "scheduled.hlo" else None
-        capture = Capture(content["fingerprint"], content["signature"], content["versions"], as_scheduled)
+        known = (content["fingerprint"], content["signature"], content["versions"])
+        capture = Capture(*known, as_scheduled, content.get("settings", {}))  # older captures do not say
         obstacle = content["obstacle"]
     except OSError as error:
         raise InputError(f"{file}: what lapstrake capture wrote was expected, but {error.strerror}") from None

@@ -32,6 +32,7 @@ def manifest(evaluator: Evaluator, found: Tuning, shown: Variant, known: Capture
         "fingerprint": dict(known.fingerprint),
         "signature": None if known.signature is None else dict(known.signature),
         "versions": dict(known.versions),
+        "settings": dict(known.settings),
         "scheduled": None if known.scheduled is None else dict(known.scheduled),
         "machine": {
             "chip": evaluator.machine.chip.name,

@@ -20,7 +20,7 @@ SCRIPT = HERE / "train.py"
 CAPTURE = str(files("engine.export.payload").joinpath("lapstrake_capture.py"))
 PLAN = ("--passes", "decompose{gate=off},async-permute,fuse", "--scheduler", "bottom-up")
 _DEADLINE = 300
-_OURS = ("PYTHONPATH", "JAX_PLATFORMS", "XLA_FLAGS", "BUNDLE", "CHANGE", "MESH", "ROUTE", "STEPS", "GROUPS")
+_OURS = ("PYTHONPATH", "JAX_PLATFORMS", "XLA_FLAGS", "BUNDLE", "CHANGE", "MESH", "ROUTE", "STEPS", "GROUPS", "TURN")
 
 
 def start(*arguments: str, cwd: Path, interpreter: str = sys.executable, **environment: str) -> subprocess.Popen[str]:

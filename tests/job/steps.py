@@ -188,6 +188,12 @@ def retraced(lapstrake_job: Any, bundle: str) -> tuple[dict[str, Any], list[str]
     RATE[0] = 0.25
     jax.clear_caches()
     call("all cleared")
+    with jax.enable_x64(True):
+        _, args, _ = CASES["reads_around"]()
+        try:
+            lapstrake_job.load(bundle).wrap(step, strict=True)(*args)
+        except lapstrake_job.Mismatch as error:
+            found["x64 at first"] = [True, str(error)]
     warned = len(logged)
     _, args, _ = CASES["reads_around"]()
     try:

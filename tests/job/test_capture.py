@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import jax
 import pytest
 
 from app.cli.capture_command import means
@@ -83,13 +84,30 @@ def test_a_program_that_is_no_interpreter(tmp_path: Path, capsys: pytest.Capture
     assert "a Python interpreter was expected, but it ended well and captured nothing" in capsys.readouterr().err
 
 
-def test_both_files_know_the_same_obstacles() -> None:
+def test_both_files_know_the_same() -> None:
     assert lapstrake_capture.OBSTACLES == lapstrake_job.OBSTACLES
+    assert lapstrake_capture.SETTINGS == lapstrake_job.SETTINGS
     assert lapstrake_capture.SCHEMA == lapstrake_job.SCHEMA
     text = "HloModule m, input_output_alias={ {0}: (0) }, entry_computation_layout={(f32[])->f32[]}, num_partitions=8\n"
     text += "\n%a (b: f32[]) -> f32[] {\n}\n"
     assert lapstrake_capture.known_by(text) == lapstrake_job.known_by(text)
     assert lapstrake_job.known_by(text)["input_output_alias"] == "{ {0}: (0) }"
+
+
+def test_a_jax_that_has_moved_what_a_plan_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job runs on, with its own function."""
+    monkeypatch.delattr("jax._src.config.trace_context")
+    spec = importlib.util.spec_from_file_location("another", str(lapstrake_job.__file__))
+    assert spec is not None
+    assert spec.loader is not None
+    job = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "another", job)
+    spec.loader.exec_module(job)
+    plan = job.load("bundle")
+    assert int(plan.wrap(jax.jit(lambda a: a + 1))(1)) == 2
+    assert "the original runs: jax" in plan.explain()
+    assert "has moved what a plan needs of it" in plan.explain()
+    assert not job.load("bundle").install()
 
 
 _ON_A_MESH = """import jax, jax.numpy as jnp

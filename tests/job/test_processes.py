@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,12 @@ import pytest
 from tests.job.processes import PLAN, SCRIPT, altered, bundled, damaged, dumped, start
 
 
-def pair(folder: Path, bundles: tuple[Path, Path], **environment: str) -> list[dict[str, Any]]:
-    """What the two processes printed; each has 4 of the 8 devices."""
+def started(folder: Path, bundles: tuple[Path, Path], **environment: str) -> list[subprocess.Popen[str]]:
+    """Two processes; each has 4 of the 8 devices."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         coordinator = f"127.0.0.1:{free.getsockname()[1]}"
-    started = [
+    return [
         start(
             str(SCRIPT),
             cwd=folder,
@@ -32,8 +34,13 @@ def pair(folder: Path, bundles: tuple[Path, Path], **environment: str) -> list[d
         )
         for number, bundle in enumerate(bundles)
     ]
-    ended = [process.communicate(timeout=200) for process in started]
-    assert [process.returncode for process in started] == [0, 0], ended[0][1][-1500:] + ended[1][1][-1500:]
+
+
+def pair(folder: Path, bundles: tuple[Path, Path], **environment: str) -> list[dict[str, Any]]:
+    """What the two processes printed."""
+    both = started(folder, bundles, **environment)
+    ended = [process.communicate(timeout=200) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended[0][1][-1500:] + ended[1][1][-1500:]
     return [json.loads(out.strip().splitlines()[-1]) for out, _ in ended]
 
 
@@ -70,6 +77,37 @@ def test_one_damaged_bundle_stops_both(bundle: Path, tmp_path: Path) -> None:
     assert "tuned.mlirbc was changed after it was written" in first["said"]
     assert "the original runs: " in second["said"]
     assert first["losses"] == first["plain"] == second["losses"]
+
+
+def test_both_turn_to_the_original_and_back(bundle: Path, tmp_path: Path) -> None:
+    """Where jit would make another program in both; each step is the plan's in both, or in none."""
+    for run in pair(tmp_path, (bundle, bundle), TURN="precise"):
+        assert "structure: applied" in run["said"]
+        assert "the original ran 1 time: jax_default_matmul_precision is highest (was None)" in run["said"]
+        np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+
+
+@pytest.mark.full
+def test_caches_that_one_clears_turn_nothing(bundle: Path, tmp_path: Path) -> None:
+    """It is the same program still, so nobody waits for the other."""
+    for run in pair(tmp_path, (bundle, bundle), TURN="cleared in one"):
+        assert "structure: applied" in run["said"]
+        assert "the original ran" not in run["said"]
+        np.testing.assert_allclose(run["losses"], run["plain"], rtol=2e-5)
+
+
+def test_one_that_turns_alone_ends_with_a_reason(bundle: Path, tmp_path: Path) -> None:
+    """Rather than run its original while the other runs the plan: they would wait for each other without end."""
+    both = started(tmp_path, (bundle, bundle), TURN="precise in one", PATIENCE_S="5")
+    try:
+        assert both[1].stderr is not None
+        said = next(line for line in both[1].stderr if "Mismatch: " in line)
+    finally:
+        for process in both:
+            process.kill()
+            process.communicate()
+    assert re.search(r"from here on the original is to run, because jax_default_matmul_precision is highest", said)
+    assert "but not every process came here within 5 s" in said
 
 
 @pytest.mark.full

@@ -1,9 +1,8 @@
 """A small decoder trained on 8 CPU devices: what a user's script looks like. Tests run it on its own.
 
 Prints one JSON line: the losses, and what became of the bundle named by BUNDLE (ROUTE says how it is used, GROUPS that
-its scheduling groups are). MESH is 1d
-or 2d, CHANGE what this run does differently from the captured one, RESTART the step after which it starts again from a
-checkpoint.
+its scheduling groups are). MESH is 1d or 2d, CHANGE what this run does differently from the captured one, TURN what the
+second step does, RESTART the step after which it starts again from a checkpoint.
 """
 
 from __future__ import annotations
@@ -31,6 +30,8 @@ if process := os.environ.get("PROCESS"):
     jax.distributed.initialize(os.environ["COORDINATOR"], 2, int(process))
 
 CHANGE = os.environ.get("CHANGE", "")
+TURN = os.environ.get("TURN", "")
+"""`precise` takes another precision, `precise in one` in the second process; `cleared in one` clears caches there."""
 FLAT = os.environ.get("MESH", "2d") == "1d"
 SIZES = (8, 1) if FLAT else (4, 2) if CHANGE == "mesh" else (2, 4)
 MESH = jax.make_mesh(
@@ -98,7 +99,11 @@ def run(step: Any, steps: int, restart: int) -> tuple[list[float], Any]:
     for number in range(steps):
         if number == restart:
             state = jax.device_put(jax.tree.map(np.asarray, state), STATE)
-        state, metrics = step(state, tokens)
+        mine = number == 1 and (process == "1" or "in one" not in TURN)
+        if mine and "cleared" in TURN:
+            jax.clear_caches()
+        with jax.default_matmul_precision("highest" if mine and "precise" in TURN else None):
+            state, metrics = step(state, tokens)
         losses.append(float(metrics["loss"]))
     return losses, state
 
@@ -114,6 +119,7 @@ def main(steps: int) -> None:
         sys.path.insert(0, bundle)
         import lapstrake_job  # type: ignore[import-not-found]  # it comes with the bundle
 
+        lapstrake_job.PATIENCE_S = int(os.environ.get("PATIENCE_S", lapstrake_job.PATIENCE_S))
         plan = lapstrake_job.load(bundle)
         if os.environ.get("ROUTE") == "install":
             plan.install(strict=CHANGE == "strict")

@@ -38,7 +38,7 @@ def main(bundle: str, program: str = "tuned.mlirbc") -> None:
         )
         for leaf in signature["arguments"]
     ]
-    hook = lapstrake_job.OrderHook("jit_tuned", ranks, "tpu", "tuned")
+    hook = lapstrake_job.OrderHook("jit_tuned", ranks, "tpu", "tuned", donates=True)
     options = lapstrake_job.grouping() if program == "grouped.mlirbc" else None
     if options is None:
         hook.register()

@@ -57,6 +57,15 @@ OBSTACLES = (
 )
 """Text of a lowered program → why no plan of it can run in a job; the same as in lapstrake_job.py."""
 
+SETTINGS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_numpy_dtype_promotion",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+)
+"""Settings of jax that make other programs, to be named where one is another; the same as in lapstrake_job.py."""
+
 
 class CaptureError(Exception):
     """What cannot be captured, and why."""
@@ -70,6 +79,8 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
     """Lower and compile a function from `jax.jit` for these arguments (arrays or `jax.ShapeDtypeStruct`s with
     shardings); nothing is executed. `target` names devices that are not there, ``tpu:v4:2x2x2``. Returns the folder
     that was written. Raises CaptureError."""
+    import jax
+
     if not hasattr(step, "lower"):
         raise CaptureError(f"{step!r} is no function from jax.jit")
     label = name or getattr(step, "__name__", "step")
@@ -95,6 +106,7 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
         "signature": about,
         "scheduled": identity,
         "versions": known,
+        "settings": {name: str(getattr(jax.config, name, None)) for name in SETTINGS},
     }
     folder = pathlib.Path(out) / re.sub(r"[^\w.\-]", "_", label)
     try:
