@@ -14,8 +14,9 @@ from app import kept
 from app.actions import menus
 from app.actions.sheet import key_groups
 from app.actions.table import ACTIONS
+from app.answers import Answers
 from app.documents import Documents
-from app.evaluations import Evaluations, shared_by
+from app.evaluations import Evaluations
 from app.explaining import Explaining
 from app.exports import Exports
 from app.imports import Imports
@@ -30,8 +31,6 @@ from app.runs import Runs
 from app.saving import Saving
 from app.settings import Settings
 from app.trials import Trials
-from engine.control import Cancelled
-from engine.errors import LapstrakeError
 from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
 from engine.session import edits
@@ -67,8 +66,6 @@ from views.timeline.table import TablePane
 
 PASSING_MS = 8000
 """How long the line at the bottom says what is of interest for a moment."""
-_GRAPH = "graph"
-"""What jobs for the graph are near: one follows the other, and leaves the workers that plan alone."""
 
 
 class Explorer(QObject):
@@ -82,6 +79,7 @@ class Explorer(QObject):
         self.evaluations: Evaluations = Evaluations(self.store, self.job_list, self)
         self.trials: Trials = Trials(self.job_list, self)
         self.documents: Documents = Documents(self.store, self.job_list, settings, self)
+        self.answers: Answers = Answers(self.job_list, self.documents, self.evaluations, self.trials)
         self.pruning: Pruning = Pruning(self.store, self.job_list, self.evaluations, self)
         self.recordings: Recordings = Recordings(self.store, self.job_list, self)
         self.matches: Matches = Matches(self.store, self.job_list, self)
@@ -217,65 +215,19 @@ class Explorer(QObject):
         return self.evaluations.known(asked)
 
     def evaluate(self, title: str, asked: Asked, arrived: Callable[[Variant | str], None]) -> None:
-        known, module = self.evaluations.known(asked), self.documents.modules.get(asked.module)
-        if known is not None or module is None:
-            arrived(known or "no module is open")
-            return
-
-        def done(variant: Variant) -> None:
-            if self.documents.modules.get(asked.module) is module:
-                self.evaluations.remember(asked, variant)
-                self.trials.learn(asked, variant.metrics)
-                arrived(variant)
-
-        self.job_list.start(
-            title,
-            "app.work:evaluate",
-            module,
-            asked.machine,
-            asked.plan,
-            "",
-            done=done,
-            failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
-            near=shared_by(module, asked.machine, asked.plan),
-        )
+        self.answers.evaluate(title, asked, arrived)
 
     def explain(self, entry: Entry, instruction: int, arrived: Callable[[tuple[str, ...] | str], None]) -> int:
         return self.explaining.start(entry, instruction, arrived)
 
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:
-        self.job_list.start(
-            "printing HLO",
-            "app.work:print_text",
-            variant.program.module,
-            beside.program.module if beside is not None else None,
-            done=arrived,
-            failed=lambda error: arrived(str(error)),
-        )
+        self.answers.print_text(variant, beside, arrived)
 
     def outline(self, wanted: Comparison, arrived: Callable[[Outline | str], None]) -> int:
-        module, variant = self.documents.module_of(self.store.state.active_entry), wanted.variant
-
-        def failed(error: LapstrakeError) -> None:
-            arrived(str(error) if not isinstance(error, Cancelled) else "")
-
-        if wanted.steps is not None and module is not None:
-            target = "app.work:outline_steps"
-            asked: tuple[object, ...] = (module, variant.machine, variant.plan, *wanted.steps)
-        else:
-            before = wanted.before.program.module if wanted.before is not None else None
-            target, asked = "app.work:outline", (variant.program.module, before)
-        return self.job_list.start(f"graph of {wanted.title}", target, *asked, done=arrived, failed=failed, near=_GRAPH)
+        return self.answers.outline(wanted, self.documents.module_of(self.store.state.active_entry), arrived)
 
     def arrange(self, skeleton: Skeleton, arrived: Callable[[Picture | str], None]) -> int:
-        return self.job_list.start(
-            f"laying out {len(skeleton.items):,} nodes",
-            "app.work:arrange_graph",
-            skeleton,
-            done=arrived,
-            failed=lambda error: arrived(str(error) if not isinstance(error, Cancelled) else ""),
-            near=_GRAPH,
-        )
+        return self.answers.arrange(skeleton, arrived)
 
     def watch_predicted(self, listener: Callable[[], None]) -> Callable[[], None]:
         return _subscribe(self._predicted_watchers, listener)
