@@ -22,6 +22,7 @@ from app.exports import Exports
 from app.imports import Imports
 from app.iterations import Iterations
 from app.jobs import Jobs
+from app.listeners import Listeners
 from app.matches import Matches
 from app.opening import Opening
 from app.pruning import Pruning
@@ -88,10 +89,10 @@ class Explorer(QObject):
         self.documents.read.connect(self._hand_modules_on)
         self.recovery: Recovery = Recovery(self.store, settings.folder, self, lambda: self.documents.session_path)
         self._theme = chosen_theme(settings.theme)
-        self._watchers: list[Callable[[], None]] = []
-        self._predicted_watchers: list[Callable[[], None]] = []
-        self.job_list.changed.connect(lambda: _tell(self._watchers))
-        self.trials.changed.connect(lambda: _tell(self._predicted_watchers))
+        self._watchers = Listeners()
+        self._predicted_watchers = Listeners()
+        self.job_list.changed.connect(self._watchers.tell)
+        self.trials.changed.connect(self._predicted_watchers.tell)
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         dress(self._theme)
         self.window: MainWindow = MainWindow(self)
@@ -171,7 +172,7 @@ class Explorer(QObject):
         return self.job_list.states()
 
     def watch_jobs(self, listener: Callable[[], None]) -> Callable[[], None]:
-        return _subscribe(self._watchers, listener)
+        return self._watchers.add(listener)
 
     def cancel(self, job: int) -> None:
         self.job_list.cancel(job)
@@ -230,7 +231,7 @@ class Explorer(QObject):
         return self.answers.arrange(skeleton, arrived)
 
     def watch_predicted(self, listener: Callable[[], None]) -> Callable[[], None]:
-        return _subscribe(self._predicted_watchers, listener)
+        return self._predicted_watchers.add(listener)
 
     # Files
 
@@ -417,18 +418,3 @@ class Explorer(QObject):
 
     def _retitle(self) -> None:
         menus.retitle_history(self.actions, self.store.undo_label, self.store.redo_label)
-
-
-def _subscribe(listeners: list[Callable[[], None]], listener: Callable[[], None]) -> Callable[[], None]:
-    listeners.append(listener)
-
-    def stop() -> None:
-        if listener in listeners:
-            listeners.remove(listener)
-
-    return stop
-
-
-def _tell(listeners: list[Callable[[], None]]) -> None:
-    for listener in tuple(listeners):
-        listener()

@@ -15,6 +15,7 @@ from app.documents import Documents
 from app.exporting import Begun, Found
 from app.job_facts import known_of, targets_for
 from app.jobs import Jobs
+from app.listeners import Listeners
 from engine.errors import LapstrakeError
 from engine.execute.targets import Target
 from engine.export.bundle_folder import check_place
@@ -40,7 +41,7 @@ class Exports(QObject):
 
     def __init__(self, store: Store[Session], jobs: Jobs, documents: Documents, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers = Listeners()
         self._store = store
         self._jobs = jobs
         self._documents = documents
@@ -59,17 +60,7 @@ class Exports(QObject):
 
     def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
         """See `views.export.port.Exporter`."""
-        self._watchers.append(listener)
-
-        def stop() -> None:
-            if listener in self._watchers:
-                self._watchers.remove(listener)
-
-        return stop
-
-    def _tell(self) -> None:
-        for listener in tuple(self._watchers):
-            listener()
+        return self._watchers.add(listener)
 
     @property
     def known(self) -> Known:
@@ -127,7 +118,7 @@ class Exports(QObject):
             done=done,
             failed=lambda error: self._wrote(to, outcomes.not_written(error)),
         )
-        self._tell()
+        self._watchers.tell()
 
     def kept(self, path: str) -> bool:
         try:
@@ -146,7 +137,7 @@ class Exports(QObject):
 
     def _wrote(self, to: str, outcome: Outcome) -> None:
         self.writing = Writing(to, outcome=outcome)
-        self._tell()
+        self._watchers.tell()
 
     # A bundle
 
@@ -177,7 +168,7 @@ class Exports(QObject):
             failed=self._failed("Change what is searched, the memory cap or the machine, and tune again."),
             heard=self._heard,
         )
-        self._tell()
+        self._watchers.tell()
 
     def _asks_for_cycles(self, wish: Wish) -> bool:
         if not wish.target or self.known.order_only:
@@ -272,7 +263,7 @@ class Exports(QObject):
     def _show(self, progress: Progress) -> None:
         self.progress = progress
         self._dirty = False
-        self._tell()
+        self._watchers.tell()
 
     def _follow(self) -> None:
         """Take over how far the job is."""
@@ -290,4 +281,4 @@ class Exports(QObject):
             self.stop()
             self._module, self._found = None, None
             self.progress, self.writing = Progress(), Writing()
-        self._tell()
+        self._watchers.tell()

@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 
 from app.jobs import Jobs
+from app.listeners import Listeners
 from app.run_work import Compilation, Timed
 from engine.control import Cancelled
 from engine.errors import LapstrakeError
@@ -49,7 +50,7 @@ class Runs(QObject):
         self._compiled: tuple[CompiledRow, ...] = ()
         self._outcomes: dict[Variant, Outcome] = {}
         self._number = 0
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners = Listeners()
 
     def set_modules(self, modules: Mapping[str, Module]) -> None:
         """The modules that are there now, by their keys: what is known of others is of no use."""
@@ -60,7 +61,7 @@ class Runs(QObject):
             self._progress = self._compiling = Progress()
             self._compiled = ()
             self._outcomes.clear()
-        self._tell()
+        self._listeners.tell()
 
     # views.runs.runner.Runner
 
@@ -89,8 +90,7 @@ class Runs(QObject):
         return self._outcomes.get(variant)
 
     def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+        return self._listeners.add(listener)
 
     def look(self) -> None:
         if self.looking:
@@ -98,12 +98,12 @@ class Runs(QObject):
 
         def found(platforms: tuple[Platform, ...]) -> None:
             self._platforms = platforms
-            self._tell()
+            self._listeners.tell()
 
         self._looking = self._jobs.start(
-            "looking for devices", "app.run_work:look", done=found, failed=lambda _: self._tell()
+            "looking for devices", "app.run_work:look", done=found, failed=lambda _: self._listeners.tell()
         )
-        self._tell()
+        self._listeners.tell()
 
     def start(self, task: Task, keys: Sequence[str], wish: Wish) -> None:
         if self._progress.stage == Stage.RUNNING:
@@ -111,7 +111,7 @@ class Runs(QObject):
         entries = [entry for entry in runnable(self._store.state) if entry.key in keys]
         if not entries:
             self._progress = Progress(Stage.FAILED, text=_NOT_RUN, task=task)
-            self._tell()
+            self._listeners.tell()
             return
         if task == Task.VERIFY:
             self._verify(entries, wish, ())
@@ -217,7 +217,7 @@ class Runs(QObject):
         def failed(error: LapstrakeError) -> None:
             stage = Stage.CANCELLED if isinstance(error, Cancelled) else Stage.FAILED
             self._compiling = Progress(stage, title, text=_AGAIN if stage == Stage.CANCELLED else str(error))
-            self._tell()
+            self._listeners.tell()
 
         job = self._jobs.start(
             title,
@@ -231,7 +231,7 @@ class Runs(QObject):
             failed=failed,
         )
         self._compiling = Progress(Stage.RUNNING, title, job)
-        self._tell()
+        self._listeners.tell()
 
     def _arrived(self, target: str, found: Compilation) -> None:
         session, rows = self._store.state, []
@@ -243,7 +243,7 @@ class Runs(QObject):
         self._compiled = tuple(rows)
         nothing = "" if rows else "The compiler predicted no schedule: nothing in the module is asynchronous."
         self._compiling = Progress(Stage.DONE, f"compiled for {target}", text=nothing, notes=found.notes)
-        self._tell()
+        self._listeners.tell()
 
     # Progress
 
@@ -267,15 +267,11 @@ class Runs(QObject):
 
         job = self._jobs.start(title, target, *args, done=done, failed=ended, say=say)
         self._progress = Progress(Stage.RUNNING, title, job, task=task)
-        self._tell()
+        self._listeners.tell()
 
     def _end(self, stage: Stage, text: str = "", notes: tuple[str, ...] = ()) -> None:
         self._progress = replace(self._progress, stage=stage, job=0, text=text, notes=tuple(dict.fromkeys(notes)))
-        self._tell()
-
-    def _tell(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
+        self._listeners.tell()
 
 
 def _devices(variant: Variant) -> int:
