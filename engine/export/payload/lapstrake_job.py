@@ -237,7 +237,7 @@ class Wrapped:
         if not MOVED and not core.trace_state_clean():
             return self._pass_by("trace", _TRACED, args, kwargs)
         plan = self._plan
-        if plan is None:
+        if plan is None and not self._refusal:
             if debugging := _debugging():
                 return self._pass_by(debugging, debugging, args, kwargs)
             plan = self._decide(args, kwargs)
@@ -269,7 +269,7 @@ class Wrapped:
     def _decide(self, args: Any, kwargs: Any) -> _Plan | None:
         """The plan, ready to run; None, and `_refusal`, where it does not fit."""
         with _deciding:
-            if self._plan or self._refusal:  # since the first call, or by another thread meanwhile
+            if self._plan or self._refusal:  # by another thread, meanwhile
                 return self._plan
             plan = _Plan(self._bundle, self._step, self._groups)
             # Compilers of several processes may work together: none is started before all have come so far.
@@ -384,8 +384,8 @@ class _Plan:
         return ""
 
     def _capture(self) -> Any:
-        """The module lapstrake_capture, which bundles made from dumps bring."""
-        sys.path.append(str(self._bundle.path))
+        """The module lapstrake_capture, which bundles made from dumps bring: theirs, also where the job has a copy."""
+        sys.path.insert(0, str(self._bundle.path))
         try:
             return importlib.import_module("lapstrake_capture")
         except ImportError:
@@ -401,9 +401,8 @@ class _Plan:
         arguments = (*args, *(kwargs[name] for name in self._names))
         trees = jax.tree_util.tree_structure(arguments), self._lowered.out_tree
         lowered = jitted(name, self._signature, self._program, self._mesh, self._weak, trees).lower(*arguments)
-        # What the step was jitted with, and what scheduling groups need.
-        options = dict(getattr(getattr(self._lowered, "_lowering", None), "_compiler_options_kvs", ()))
-        options |= grouping() if self._groups else {}
+        own = getattr(getattr(self._lowered, "_lowering", None), "_compiler_options_kvs", ())  # what it was jitted with
+        options = dict(own) | (grouping() if self._groups else {})
         donated = _donated(lowered, self._signature)
         hook = OrderHook(f"jit_{name}", self._ranks, platform, name, donates=bool(donated))
         hits: list[str] = []  # what comes from the persistent cache, which hooks are not asked about
