@@ -363,13 +363,12 @@ def versions(compiled: Any) -> dict[str, str]:
     """What a plan made from the capture depends on."""
     import jax
 
-    client = compiled.runtime_executable().client if hasattr(compiled, "runtime_executable") else None
-    platform = getattr(client, "platform", None) or jax.default_backend()
+    client = compiled.runtime_executable().client
     return {
         "jax": jax.__version__,
         "jaxlib": importlib.metadata.version("jaxlib"),
-        "platform": str(platform),
-        "platform_version": str(getattr(client, "platform_version", "")),
+        "platform": client.platform,
+        "platform_version": client.platform_version,
     }
 
 

@@ -427,11 +427,12 @@ class _Plan:
             self._order = _order_in_words(self._text, self._ranks) + by
         # Where the compiler forgot which arguments are donated, each call frees them.
         self._freed = () if "input_output_alias" in self._text.partition("\n")[0] else donated
+        self.run: Callable[..., Any] = self._run if self._names or self._freed else self._compiled
         self._lowered = None  # what is cleared from caches can be freed
         return self._order
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises TypeError or ValueError, before anything runs, for other arguments than the plan's."""
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """As the compiled function: raises TypeError or ValueError, before anything runs, for other arguments."""
         if sorted(kwargs) != self._names:
             raise TypeError("other arguments are given by name")
         args += tuple(kwargs[name] for name in self._names)
