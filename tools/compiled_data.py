@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engine.errors import LapstrakeError
 from engine.execute.compiling import (
-    ASYNCHRONOUS_GATHERS,
+    ASYNCHRONOUS_WHOLE,
     DECOMPOSED_LATE,
     NO_OPTIONS,
     WITHOUT_DECOMPOSITION,
@@ -27,7 +27,7 @@ from engine.hlo.reading import read_here
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "data" / "small-compiled"
 COMPILED: Mapping[str, tuple[str, Options]] = {
     "tpu_default": ("tpu:v4:2x2x2", NO_OPTIONS),
-    "tpu_late": ("tpu:v4:2x2x2", {**DECOMPOSED_LATE, **ASYNCHRONOUS_GATHERS}),
+    "tpu_late": ("tpu:v4:2x2x2", {**DECOMPOSED_LATE, **ASYNCHRONOUS_WHOLE}),
     "tpu_off": ("tpu:v4:2x2x2", WITHOUT_DECOMPOSITION),
     "gpu_default": ("cuda:h100:1x1x8", NO_OPTIONS),
 }

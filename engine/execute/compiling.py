@@ -29,19 +29,22 @@ Orders = Mapping[str, Sequence[str]]
 NO_OPTIONS: Options = MappingProxyType({})
 NO_ORDERS: Orders = MappingProxyType({})
 
-ASYNCHRONOUS_GATHERS: Options = MappingProxyType({"xla_enable_async_all_gather": "ENABLED"})
-"""Gathers that stay whole can be hidden, for plans of ours as for the compiler's."""
+ASYNCHRONOUS_WHOLE: Options = MappingProxyType(
+    {"xla_enable_async_all_gather": "ENABLED", "xla_tpu_enable_async_all_to_all": True}
+)
+"""Gathers and all-to-alls that stay whole can be hidden, for plans of ours as for the compiler's; both are blocking
+by default (libtpu 0.0.51)."""
 
 WITHOUT_DECOMPOSITION: Options = MappingProxyType(
     {
-        **ASYNCHRONOUS_GATHERS,
+        **ASYNCHRONOUS_WHOLE,
         "xla_tpu_enable_windowed_einsum_for_all_gather": False,
         "xla_tpu_enable_windowed_einsum_for_reduce_scatter": False,
         "xla_tpu_all_gather_collective_matmul_mode": "NONE",
         "xla_tpu_reduce_scatter_collective_matmul_mode": "NONE",
     }
 )
-"""The TPU compiler with collectives whole, gathers asynchronous: of a module with nothing asynchronous it writes
+"""The TPU compiler with collectives whole, asynchronous where it can: of a module with nothing asynchronous it writes
 no schedule."""
 
 DECOMPOSED_LATE: Options = MappingProxyType(

@@ -6,12 +6,15 @@ Flags are those of XLA's DebugOptions (jaxlib 0.10.2) and libtpu 0.0.51; what th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import pairwise
+from types import MappingProxyType
 
+from engine.chips import budget
 from engine.chips.machine import Machine
 from engine.cost.program import Program
+from engine.ir.graph import Graph
 from engine.schedule.problem import Schedule
 
 _COMBINED = ("all-gather", "all-reduce", "reduce-scatter", "collective-permute")
@@ -22,21 +25,59 @@ _BOOKKEEPING = frozenset(("parameter", "constant", "tuple", "get-tuple-element",
 def undoing(program: Program, schedule: Schedule, machine: Machine) -> tuple[str, ...]:
     """What of the plan the target's compiler will undo, one sentence each, with what stops it."""
     family = machine.chip.family
-    return (*_empty_pairs(program, schedule), *_combiners(program, family), *_dot_merging(program, family))
+    return (
+        *_empty_pairs(program, schedule),
+        *_blocking_by_default(program, schedule, machine),
+        *_combiners(program, family),
+        *_dot_merging(program, family),
+    )
 
 
 def _empty_pairs(program: Program, schedule: Schedule) -> Iterator[str]:
     """Starts whose done follows at once: compilers turn them back into blocking operations."""
-    found: list[str] = []
-    for computation, graph in program.graphs.items():
-        order = [
-            n for n in schedule.orders[computation].nodes.tolist() if graph.opcodes[n] not in _BOOKKEEPING
-        ]  # what takes no time hides nothing
-        found += [graph.names[a] for a, b in pairwise(order) if graph.is_start(a) and graph.partner[a] == b]
+    found = [graph.names[node] for graph, node, empty in _starts(program, schedule) if empty]
     if found:
         yield (
             f"{_some(found)}: nothing stands between start and done, so XLA makes the operation synchronous again; "
             "that costs nothing here, and no flag is needed"
+        )
+
+
+def _starts(program: Program, schedule: Schedule) -> Iterator[tuple[Graph, int, bool]]:
+    """Every start, and whether its done follows at once."""
+    for computation, graph in program.graphs.items():
+        order = [
+            n for n in schedule.orders[computation].nodes.tolist() if graph.opcodes[n] not in _BOOKKEEPING
+        ]  # what takes no time hides nothing
+        for one, two in pairwise(order):
+            if graph.is_start(one):
+                yield graph, one, bool(graph.partner[one] == two)
+
+
+_OPTIONS: Mapping[budget.Kind, str] = MappingProxyType(
+    {
+        budget.Kind.ALL_GATHER: "--xla_enable_async_all_gather=ENABLED",
+        budget.Kind.ALL_TO_ALL: "--xla_tpu_enable_async_all_to_all=true",
+    }
+)
+"""What makes the TPU compiler turn collectives that stay whole into asynchronous ones."""
+_ASYNCHRONOUS_BY_DEFAULT = "tpu-v7x"
+"""The chip for which it does so by itself."""
+
+
+def _blocking_by_default(program: Program, schedule: Schedule, machine: Machine) -> Iterator[str]:
+    """Collectives that stay whole, and that the compiler has to be told to make asynchronous."""
+    if machine.chip.family != "tpu" or machine.chip.name == _ASYNCHRONOUS_BY_DEFAULT:
+        return
+    found: dict[budget.Kind, list[str]] = {}
+    for graph, node, empty in _starts(program, schedule):
+        kind = budget.Kind(int(program.costs[graph.computation].kind[node]))
+        if kind in _OPTIONS and not empty:
+            found.setdefault(kind, []).append(graph.names[node])
+    for kind, names in sorted(found.items()):
+        yield (
+            f"{_some(names)}: the compiler leaves this blocking unless it is told otherwise: {_OPTIONS[kind]} in "
+            "LIBTPU_INIT_ARGS (not in XLA_FLAGS) tells it"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.control import QUIET, Control
 from engine.errors import UnsupportedError, WorkerError
-from engine.execute.compiling import ASYNCHRONOUS_GATHERS, DECOMPOSED_LATE, NO_OPTIONS, Options, Unpredicted
+from engine.execute.compiling import ASYNCHRONOUS_WHOLE, DECOMPOSED_LATE, NO_OPTIONS, Options, Unpredicted
 from engine.execute.targets import Target, check_installed
 from engine.hlo.xla import XlaError
 from engine.ir.module import Module
@@ -28,7 +28,7 @@ MOST = 4
 OWN: Mapping[str, tuple[tuple[str, Options], ...]] = MappingProxyType(
     {
         "tpu": (
-            ("as loaded, gathers asynchronous", ASYNCHRONOUS_GATHERS),
+            ("as loaded, asynchronous", ASYNCHRONOUS_WHOLE),
             ("as loaded, decomposed by the compiler", DECOMPOSED_LATE),
         ),
         "cuda": (("as loaded", NO_OPTIONS),),

@@ -23,7 +23,7 @@ from engine.cost.programs import prepare
 from engine.cost.scheduled_module import ScheduledModule
 from engine.errors import UnsupportedError, WorkerError
 from engine.execute.compiling import (
-    ASYNCHRONOUS_GATHERS,
+    ASYNCHRONOUS_WHOLE,
     DEADLINE,
     DECOMPOSED_LATE,
     NO_OPTIONS,
@@ -54,7 +54,7 @@ from engine.simulate.run import ComputationRun
 from engine.simulate.simulator import SimulationOptions, simulate, simulate_computation
 from engine.timeline.timeline import Metrics
 
-OURS: Mapping[str, Options] = MappingProxyType({"tpu": ASYNCHRONOUS_GATHERS, "cuda": NO_OPTIONS})
+OURS: Mapping[str, Options] = MappingProxyType({"tpu": ASYNCHRONOUS_WHOLE, "cuda": NO_OPTIONS})
 """Options for modules that our passes made, by platform."""
 
 LEFT_TO_THE_COMPILER = ("async-permute", "fuse")

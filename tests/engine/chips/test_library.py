@@ -76,7 +76,7 @@ def test_gpus_keep_one_collective_in_flight() -> None:
     ("name", "kinds"),
     [
         ("tpu-v3", {Kind.PERMUTE}),
-        ("tpu-v4", {Kind.PERMUTE, Kind.ALL_GATHER}),
+        ("tpu-v4", {Kind.PERMUTE, Kind.ALL_GATHER, Kind.ALL_TO_ALL}),
         ("tpu-v7x", {Kind.PERMUTE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER}),
         ("h100", {Kind.PERMUTE, Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.ALL_TO_ALL}),
     ],

@@ -15,6 +15,8 @@ from engine.export.routes import Kind, readme, undoing
 from engine.hlo.reading import read_here
 from engine.schedule.programs import schedule_program
 from engine.schedule.registry import parse_scheduler
+from engine.session.evaluation import Evaluator
+from engine.session.plan import MachineSpec, Plan
 
 PERMUTES = """HloModule ring, is_scheduled=true, num_partitions=2
 
@@ -30,6 +32,25 @@ ENTRY %main (x: bf16[1024,1024], w: bf16[1024,1024]) -> bf16[1024,1024] {
   ROOT %sum = bf16[1024,1024]{1,0} add(%a, %b)
 }
 """  # noqa: E501  # one instruction a line, as HLO is printed
+
+
+WHOLE = """HloModule whole, num_partitions=2
+
+ENTRY main {
+  x = bf16[2,512,1024]{2,1,0} parameter(0)
+  w = bf16[1024,1024]{1,0} parameter(1)
+  exchanged = bf16[2,512,1024]{2,1,0} all-to-all(x), channel_id=1, replica_groups={{0,1}}, dimensions={0}
+  gathered = bf16[2048,1024]{1,0} all-gather(w), channel_id=2, replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true
+  a = bf16[1024,1024]{1,0} dot(w, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT all = (bf16[1024,1024], bf16[2,512,1024], bf16[2048,1024]) tuple(a, exchanged, gathered)
+}
+"""  # noqa: E501  # as above
+
+
+def said_of_whole(chip: str, passes: str = "async-permute{kinds=supported}") -> tuple[str, ...]:
+    """Of a module whose collectives stay whole."""
+    made = Evaluator(read_here(WHOLE.encode()), MachineSpec(chip)).evaluate(Plan(passes, "bottom-up"))
+    return undoing(made.program, made.schedule, made.program.machine)
 
 
 def said(chip: str) -> tuple[str, ...]:
@@ -49,6 +70,16 @@ def test_a_gpu_combines_and_merges() -> None:
 def test_a_tpu_only_turns_empty_pairs_back() -> None:
     (empty,) = said("tpu-v4")
     assert empty.startswith("empty: ")
+
+
+def test_a_tpu_is_to_be_told_what_to_make_asynchronous() -> None:
+    gathers, exchanges = said_of_whole("tpu-v4")
+    assert gathers.startswith("gathered.start: the compiler leaves this blocking")
+    assert "--xla_enable_async_all_gather=ENABLED in LIBTPU_INIT_ARGS" in gathers
+    assert exchanges.startswith("exchanged.start: ")
+    assert "--xla_tpu_enable_async_all_to_all=true in LIBTPU_INIT_ARGS" in exchanges
+    assert said_of_whole("tpu-v4", "fuse") == ()
+    assert said_of_whole("tpu-v7x", "async-permute{kinds=all}") == ()
 
 
 def test_the_readme_repeats_the_warnings_and_names_the_call() -> None:

@@ -103,7 +103,7 @@ def test_the_compiler_s_own_way_may_win(
 ) -> None:
     evaluator, tuning = found
     names = {plan.passes: (500, True) for plan, _ in contenders(production, tuning.trials, 4)}
-    answers = {"as loaded, gathers asynchronous": (400, True), **names}
+    answers = {"as loaded, asynchronous": (400, True), **names}
     monkeypatch.setattr(Production, "compiled", compiler(answers, []))
     judged, judgement = judge(production, evaluator, tuning)
     assert judged.best is judged.base

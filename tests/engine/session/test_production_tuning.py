@@ -8,7 +8,7 @@ import pytest
 
 from engine.control import Control
 from engine.errors import UnsupportedError, WorkerError
-from engine.execute.compiling import ASYNCHRONOUS_GATHERS, DECOMPOSED_LATE, Compiled
+from engine.execute.compiling import ASYNCHRONOUS_WHOLE, DECOMPOSED_LATE, Compiled
 from engine.execute.targets import Target
 from engine.hlo.reading import read, read_here
 from engine.ir.module import Module
@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Module]:
 
     def compile_(program: Module, target: Target, **more: object) -> Compiled:
         assert more["scheduled_only"]
-        assert more["options"] == ASYNCHRONOUS_GATHERS
+        assert more["options"] == ASYNCHRONOUS_WHOLE
         modules.append(program)
         if any(i.opcode == "all-reduce" for i in program.instructions.values()):
             raise WorkerError("the compiler aborted")
@@ -140,7 +140,7 @@ def test_what_is_found_beats_the_compilers_own_decomposition() -> None:
     found = tune_production(production, rounds=1).best
     assert found is not None
     made = production.transformed(found.plan).module
-    loose = production.compiled("ours", made, ASYNCHRONOUS_GATHERS, scheduled_only=True)
+    loose = production.compiled("ours", made, ASYNCHRONOUS_WHOLE, scheduled_only=True)
     pinned = production.pinned("pinned", made, production.ordered(loose, found.plan), scheduled_only=True)
     assert pinned.counts
     assert pinned.cycles <= 0.8 * theirs.cycles
@@ -157,7 +157,7 @@ def test_a_training_step_is_pinned() -> None:
     production = _production("we_v4-4x4x4_2d_8x8_d8192_L2_scan.hlo.gz", "tpu:v4:4x4x4")
     plan = Plan("flatten,decompose", "bottom-up", PIN_BUDGET)
     made = production.transformed(plan).module
-    loose = production.compiled("ours", made, ASYNCHRONOUS_GATHERS, scheduled_only=True)
+    loose = production.compiled("ours", made, ASYNCHRONOUS_WHOLE, scheduled_only=True)
     ordered = production.ordered(loose, plan)
     pinned = production.pinned("pinned", made, ordered, scheduled_only=True)
     assert pinned.counts
