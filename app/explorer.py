@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog
 
 from app import kept
 from app.actions import menus
@@ -41,6 +40,7 @@ from engine.session.session import TRANSIENT, Asked, Entry, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 from engine.timeline.timeline import Metrics
+from views.about import show_about
 from views.budget.budget import BudgetPane
 from views.compare.compare import ComparePane
 from views.compare.differences import DifferencePane
@@ -400,16 +400,7 @@ class Explorer(QObject):
         Guide(self, self.window).show()
 
     def show_about(self) -> None:
-        box = QMessageBox(self.window)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle("About Lapstrake")
-        box.setText(f"Lapstrake {version('lapstrake')}")
-        box.setInformativeText(
-            "Decompose, schedule and see the collectives of an XLA job overlap with its einsums.\n"
-            "Apache-2.0. Icons: Lucide, ISC."
-        )
-        box.setModal(False)
-        box.show()
+        show_about(self.window)
 
     def _reveal(self, key: str) -> None:
         """Bring a recording that was asked for into view."""
