@@ -11,19 +11,25 @@ from views.theme import GRID
 
 NOTHING = ("", "–")
 """What cells hold that have nothing to say."""
-_WIDEST = tuple(n * GRID for n in (50, 40, 30, 22))
-"""Pixels that the widest column may have, one after the other until all that must not go fit."""
+_WIDEST = 50 * GRID
+_NARROWER = (40 * GRID, 30 * GRID)
+"""Pixels that the widest column may have, one after the other, before what should not go goes."""
+_NARROWEST = 22 * GRID
 
 
 class Fitting(QObject):
     """Hides columns until the others fit; what those said is told by the tip of a row's `named` column."""
 
-    def __init__(self, table: QTableWidget, named: int, order: Callable[[], Sequence[int]]) -> None:
-        """`order`: the columns that may go, the first to go first; columns of nothing but dashes go before them."""
+    def __init__(
+        self, table: QTableWidget, named: int, order: Callable[[], Sequence[int]], late: Sequence[int] = ()
+    ) -> None:
+        """`order`: columns that may go, the first to go first; columns of nothing but dashes go before them. Those of
+        `late` go only when wide columns have been made narrower and all still does not fit."""
         super().__init__(table)
         self._table = table
         self._named = named
         self._order = order
+        self._late = late
         table.viewport().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -35,23 +41,31 @@ class Fitting(QObject):
         """Show what there is room for."""
         table, order = self._table, list(self._order())
         order.sort(key=self._says_something)
-        for column in order:
+        for column in (*order, *self._late):
             table.setColumnHidden(column, False)  # Qt's signature
-        table.horizontalHeader().setMaximumSectionSize(_WIDEST[0])
-        room, gone = table.viewport().width(), list[int]()
+        header = table.horizontalHeader()
+        header.setMaximumSectionSize(_WIDEST)
+        gone = self._hide(order)
+        for widest in _NARROWER:
+            if self._wanted() > table.viewport().width():
+                header.setMaximumSectionSize(widest)
+        gone += self._hide(self._late)
+        if self._wanted() > table.viewport().width():
+            header.setMaximumSectionSize(_NARROWEST)
+        for row in range(table.rowCount()):
+            self._tell(row, gone)
+
+    def _hide(self, order: Sequence[int]) -> list[int]:
+        """Hide columns in their order until the others fit; those that are hidden now."""
+        gone: list[int] = []
         width = self._wanted()
         for column in order:
-            if width <= room:
+            if width <= self._table.viewport().width():
                 break
             width -= self._width(column)
             gone.append(column)
-            table.setColumnHidden(column, True)  # Qt's signature
-        for widest in _WIDEST[1:]:
-            if self._wanted() <= room:
-                break
-            table.horizontalHeader().setMaximumSectionSize(widest)
-        for row in range(table.rowCount()):
-            self._tell(row, gone)
+            self._table.setColumnHidden(column, True)  # Qt's signature
+        return gone
 
     def _wanted(self) -> int:
         """Pixels that all columns take together."""

@@ -29,7 +29,7 @@ _PLAN = ("scheduler", "budget")
 _TAIL = ("change", "best order", "times from", "passes")
 _NAME = _HEAD.index("variant")
 _FIRST_TO_GO = ("passes", "budget", "in flight", "best order", "times from", "over bound", "scheduler", "overlapped")
-"""Columns that are hidden where the table is narrow, least missed first."""
+"""Columns that are hidden where the table is narrow, least missed first. Peak memory goes last: the chart has it."""
 _CHANGE = len(_HEAD) + len(COLUMNS)
 """Column of the makespan against the base's, shown beside the makespan."""
 _TIPS = ("Makespan against that of the base", "How far from the best order of the same instructions, as proven")
@@ -52,7 +52,7 @@ class VariantTable(QTableWidget):
         make_plain(self, (*range(len(_HEAD), _CHANGE + 1),))
         self._lay_columns()
         self.setAccessibleName("comparison of variants")
-        self._fitting = Fitting(self, _NAME, self._order)
+        self._fitting = Fitting(self, _NAME, self._order, late=(titles.index("peak memory"),))
         for number, column in enumerate(COLUMNS, len(_HEAD)):
             self._tip_heading(number, column.tip)
         for number, tip in enumerate(_TIPS, _CHANGE):
