@@ -21,7 +21,7 @@ def test_columns_give_way_in_order_and_come_back(qtbot: QtBot) -> None:
     fitting = Fitting(table, 0, lambda: (3, 4), late=(2,))
     table.show()
     qtbot.waitExposed(table)
-    seen = []
+    seen: list[list[str]] = []
     for width in (900, *range(600, 100, -10), 900):
         table.resize(width, 100)
         fitting.fit()

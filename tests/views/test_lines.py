@@ -93,3 +93,26 @@ def test_without_names_an_instruction_stands_beside_its_own_and_what_metadata_re
     ]
     assert {shown.text.tints[row] for row in shown.differences[0]} == {"added"}
     assert {shown.text.tints[row] for row in shown.differences[1]} == {"changed"}
+
+
+def test_computations_are_aligned_before_their_lines() -> None:
+    """What every computation ends with aligns with that of its own."""
+    before = ["HloModule m"]
+    for name in "abcd":
+        before += [f"%{name} (p: f32[]) -> f32[] {{", f"  ROOT %{name}.1 = f32[] parameter(0)", "}", ""]
+    after = [
+        *before[:5],
+        "%new (q: f32[]) -> f32[] {",
+        "  ROOT %q = f32[] parameter(0)",
+        "}",
+        "",
+        *before[5:9],
+        *before[13:],
+    ]
+    rows = paired(before, after, {name: name for name in ("a", "b", "d", "a.1", "b.1", "d.1")})
+    assert [row.left for row in rows if row.left >= 0] == list(range(len(before)))
+    assert sorted(row.right for row in rows if row.right >= 0) == list(range(len(after)))
+    shown = printed(after, before)
+    assert [shown.text.lines[rows.start] for rows in shown.differences] == [after[5], ""]
+    assert shown.beside is not None
+    assert [shown.beside.lines[rows.start] for rows in shown.differences] == ["", before[9]]

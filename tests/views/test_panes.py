@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +33,7 @@ from views.fusion.harm import fusion_rows, taken
 from views.fusion.pane import FusionPane
 from views.guide import Guide
 from views.hlo_text.folds import Folds
-from views.hlo_text.lines import MOST_DIFFED, definitions, pieces, printed
+from views.hlo_text.lines import MOST_DIFFED, Printed, definitions, pieces, printed
 from views.hlo_text.pane import HloPane
 from views.hlo_text.steps import DifferenceSteps
 from views.inspector.facts import exposed_by, selected_instruction, times_of, why_exposed
@@ -643,6 +644,22 @@ class TestHlo:
         assert pane.title.text() == "nothing found"
         QTest.keyClick(pane.search, Qt.Key.Key_Escape)
         assert pane.focusWidget() is pane.active
+        pane.close()
+
+    def test_the_focus_comes_back_to_the_text_when_it_was_printed(
+        self, qtbot: QtBot, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pane = _two_texts(qtbot, host, monkeypatch)
+        arrivals: list[Callable[[Printed | str], None]] = []
+        monkeypatch.setattr(host, "print_text", lambda _, beside, arrived: arrivals.append(arrived))
+        pane.activateWindow()
+        pane.active.setFocus()
+        qtbot.waitUntil(pane.active.hasFocus)
+        pane.both.setChecked(True)
+        assert not pane.active.isVisible()
+        assert pane.hasFocus()
+        arrivals[0](printed(["a"], ["b"]))
+        assert pane.active.hasFocus()
         pane.close()
 
 

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-MOST_DIFFED = 60_000
+MOST_DIFFED = 300_000
 """Lines up to which two texts are compared."""
 
 
@@ -163,7 +163,7 @@ def paired(left: Sequence[str], right: Sequence[str], names: Mapping[str, str]) 
     mine, theirs = [_key(line, known) for line in renamed], [_key(line, known) for line in bare]
     found: list[Pair] = []
     apart: list[Pair] = []
-    for row in side_by_side(mine, theirs):
+    for row in _by_computation(mine, theirs, _blocks(left), _blocks(right)):
         if row.left >= 0 and row.right >= 0 and mine[row.left] == theirs[row.right]:
             found += apart
             apart = []
@@ -175,6 +175,29 @@ def paired(left: Sequence[str], right: Sequence[str], names: Mapping[str, str]) 
         if row.right >= 0:
             apart.append(Pair(-1, row.right, equal=_tells_nothing(right[row.right])))
     return (*found, *apart)
+
+
+def _blocks(lines: Sequence[str]) -> list[range]:
+    """What comes before the first computation, and each computation with what follows it."""
+    begins = [0, *(number for number, line in enumerate(lines) if number and opens(line))]
+    return [range(begin, end) for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True)]
+
+
+def _by_computation(
+    mine: Sequence[str], theirs: Sequence[str], left: Sequence[range], right: Sequence[range]
+) -> Iterator[Pair]:
+    """Keys of two texts aligned, computations first and then the lines of each: together they would take minutes, for
+    what stands in every computation stands in thousands."""
+    heads = [mine[block.start] if block else "" for block in left], [theirs[b.start] if b else "" for b in right]
+    for tag, a, b, c, d in SequenceMatcher(None, *heads, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield from (Pair(row, -1, equal=False) for block in left[a:b] for row in block)
+            yield from (Pair(-1, row, equal=False) for block in right[c:d] for row in block)
+            continue
+        for one, two in zip(left[a:b], right[c:d], strict=True):
+            for row in side_by_side(mine[one.start : one.stop], theirs[two.start : two.stop]):
+                at, beside = (n + of.start if n >= 0 else -1 for n, of in ((row.left, one), (row.right, two)))
+                yield Pair(at, beside, equal=row.equal)
 
 
 def _tells_nothing(line: str) -> bool:

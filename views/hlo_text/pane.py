@@ -112,11 +112,15 @@ class HloPane(QWidget):
             self.fold_all(self.outline.isChecked())
         self._shown = shown
         there = isinstance(shown, Printed)
+        if not there and (self.active.hasFocus() or self.base.hasFocus()):
+            self.setFocus()  # keys go on working here while there is no text
         self.message.setVisible(not there)
         self.active.setVisible(there)
         beside = isinstance(shown, Printed) and shown.beside is not None
         self.base.setVisible(beside)
         self.steps.setVisible(beside)
+        if there and self.hasFocus():
+            self.active.setFocus()
         self.title.setText("   |   ".join(f"{e.key}  {session.title_of(e)}" for e in (base, active) if e is not None))
         self._mark(session)
 
