@@ -3,6 +3,7 @@
 python -m benchmarks.production                    the five programs; about ten minutes on two cores
 python -m benchmarks.production mlp_mega           one of them, or a few
 python -m benchmarks.production --to-the-end ...   with code generated: another hour, and the costs after that beside
+python -m benchmarks.production --first samples/mlp_fig3 ...    samples too; with the plan that `compile` shows by itself
 
 Nothing here was measured on a TPU. Cycles are those of the compiler's predicted schedule, a loop counted as its trips
 times its whole body for every plan alike (the compiler's own rows leave the waits in loops out). Its costs take any
@@ -33,11 +34,12 @@ from engine.hlo.reading import read
 from engine.session.finished import finished
 from engine.session.plan import Plan
 from engine.session.production import OURS, PIN_BUDGET, Produced, Production
-from engine.session.production_tuning import tune_production
+from engine.session.production_tuning import first_plan, tune_production
 from engine.timeline.statistics import executions, times_by_instruction
 from engine.timeline.timeline import Category, LaneKind
 
-DATA = Path(__file__).parent.parent / "tests" / "data" / "partitioned"
+ROOT = Path(__file__).parent.parent
+DATA = "tests/data/partitioned"
 LOWERING = 300.0
 """Seconds that jax may take for one program."""
 
@@ -48,16 +50,34 @@ class Case:
 
     name: str
     file: str
+    """From the repository's root."""
     target: str
 
 
 CASES = (
-    Case("mlp_fig2", "mlp_fig2.hlo", "tpu:v4:2x2x2"),
-    Case("mlp_fig3", "mlp_fig3.hlo", "tpu:v4:2x2x2"),
-    Case("mlp_mega", "mlp_mega.hlo", "tpu:v4:2x2x2"),
-    Case("transformer_1d", "a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz", "tpu:v4:2x2x2"),
-    Case("transformer_2d", "we_v4-4x4x4_2d_8x8_d8192_L2_scan.hlo.gz", "tpu:v4:4x4x4"),
+    Case("mlp_fig2", f"{DATA}/mlp_fig2.hlo", "tpu:v4:2x2x2"),
+    Case("mlp_fig3", f"{DATA}/mlp_fig3.hlo", "tpu:v4:2x2x2"),
+    Case("mlp_mega", f"{DATA}/mlp_mega.hlo", "tpu:v4:2x2x2"),
+    Case("transformer_1d", f"{DATA}/a_v4-2x2x2_1d_1x8_d4096_L2_scan.hlo.gz", "tpu:v4:2x2x2"),
+    Case("transformer_2d", f"{DATA}/we_v4-4x4x4_2d_8x8_d8192_L2_scan.hlo.gz", "tpu:v4:4x4x4"),
 )
+
+
+SAMPLES = tuple(
+    Case(f"samples/{name}", f"samples/{name}.hlo", target)
+    for name, target in (
+        ("mlp_fig2", "tpu:v4:2x2x2"),
+        ("mlp_fig3", "tpu:v4:2x2x2"),
+        ("mlp_chain", "tpu:v4:2x2x2"),
+        ("mlp_fig2_train_16_large", "tpu:v4:2x2x4"),
+        ("mlp_fig3_train_8x8_large", "tpu:v4:4x4x4"),
+        ("decoder_fig2_scan_16_large", "tpu:v4:2x2x4"),
+        ("decoder_fig3_scan_8x8_large", "tpu:v4:4x4x4"),
+        ("pipeline_forward_4_f32", "tpu:v4:2x2x1"),
+        ("pipeline_train_4x2_f32", "tpu:v4:2x2x2"),
+    )
+)
+"""Those for which the compiler predicts a schedule by default; of the others it keeps collectives whole and blocking."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +103,9 @@ class Judged:
         return self.pinned.counts and self.pinned.cycles <= self.held
 
 
-def judge(case: Case, to_the_end: bool) -> Judged:
-    """The compiler's two figures of a program, then our best that counts, loose and pinned."""
-    module = read(str(DATA / case.file))
+def judge(case: Case, to_the_end: bool, first: bool) -> Judged:
+    """The compiler's two figures of a program, then our best that counts, loose and pinned; with `first` of a few."""
+    module = read(str(ROOT / case.file))
     production = Production(module, Target.parse(case.target))
     print(f"\n{case.name} on {case.target}", flush=True)
     program = lowered(case.name, production.target.devices)
@@ -98,7 +118,7 @@ def judge(case: Case, to_the_end: bool) -> Judged:
     if not default.counts:
         held = production.ordered(default, Plan("", "as-loaded", PIN_BUDGET)).cycles
         print(f"  {'… held to one permute each way at a time':76s}{held:12,} cycles", flush=True)
-    tuned = tune_production(production)
+    tuned = first_plan(production) if first else tune_production(production)
     if tuned.best is None:
         raise UnsupportedError(f"no plan of {case.name} could be compiled: {tuned.trials[0].why_not}")
     plan = tuned.best.plan
@@ -114,6 +134,8 @@ def judge(case: Case, to_the_end: bool) -> Judged:
 def lowered(name: str, devices: int) -> Unpartitioned:
     """The JAX program: the compiler decomposes while it partitions, which the module that we take is past."""
     environment = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)}
+    if name.startswith("samples/"):
+        environment["JAX_NUM_CPU_DEVICES"] = "64"  # as many as samples.generate asks for
     made = worker.call("benchmarks.programs:lower_in_worker", name, environment=environment, deadline=LOWERING)
     assert isinstance(made, Unpartitioned)
     return made
@@ -179,11 +201,13 @@ def _final(produced: Produced) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to-the-end", action="store_true", help="generate code too, for the costs after that")
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(case.name for case in CASES))
+    parser.add_argument("--first", action="store_true", help="the plan that is shown without a search, not the search's")
+    names = ", ".join(case.name for case in (*CASES, *SAMPLES))
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"of {names}; the first five by default")
     arguments = parser.parse_args()
-    chosen = [case for case in CASES if not arguments.programs or case.name in arguments.programs]
+    chosen = [case for case in (*CASES, *SAMPLES) if case.name in arguments.programs] or list(CASES)
     check_installed(Target.parse(CASES[0].target))
-    table = [judge(case, arguments.to_the_end) for case in chosen]
+    table = [judge(case, arguments.to_the_end, arguments.first) for case in chosen]
     titles = ("whole", "default", "ours", "ours, pinned")
     more = f"{'default, held':>16s}{'pinned / held':>16s}{'pinned / default':>18s}{'plans tried':>13s}"
     print(f"\n{'cycles':16s}" + "".join(f"{title:>16s}" for title in titles) + more)

@@ -25,13 +25,38 @@ EPSILON = 1e-6
 
 
 def lower_in_worker(name: str, *, control: Control) -> Unpartitioned:
-    """One of PROGRAMS. The process needs as many devices as its mesh has."""
+    """One of PROGRAMS, or ``samples/NAME``. The process needs as many devices as its mesh has."""
     control.step(0.0, f"lowering {name}")
-    program = PROGRAMS[name]
+    program: Mlp | Transformer | Sample = Sample(name.removeprefix("samples/"))
+    if name in PROGRAMS:
+        program = PROGRAMS[name]
     lowered = program.lower()
     operation: Any = lowered.compiler_ir()
     text = operation.operation.get_asm(binary=False, assume_verified=True)
     return Unpartitioned(name, text.encode(), program.devices)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One of the repository's samples."""
+
+    name: str
+
+    @property
+    def devices(self) -> int:
+        sharding: Any = jax.tree.leaves(self._step().arguments)[0].sharding
+        return int(sharding.mesh.size)
+
+    def lower(self) -> Any:
+        step = self._step()
+        jitted = jax.jit(step.function, out_shardings=step.results, donate_argnums=step.donated)
+        return jitted.lower(*step.arguments)
+
+    def _step(self) -> Any:
+        # Late: it asks for its number of devices when it is imported, which must not happen for other programs.
+        from samples.generate import SAMPLES
+
+        return SAMPLES[self.name]()
 
 
 @dataclass(frozen=True)

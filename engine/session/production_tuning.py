@@ -62,9 +62,10 @@ FEW = (
     "flatten,decompose{chain=off,ring=one,unroll=1,form=unrolled}",
     "flatten,decompose{gate=off,blocks=stacked}",
     "flatten",
+    "",
 )
 """Passes of which the fastest are taken where none are named: each of the forms that einsums can be cheap in for this
-compiler, all that can be decomposed, and nothing decomposed."""
+compiler, all that can be decomposed, and nothing."""
 
 QUICK = ("as-loaded", "bottom-up", "top-down")
 """Schedulers whose orders are tried for every module; ``as-loaded`` keeps the compiler's own, but for permutes that go
