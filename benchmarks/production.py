@@ -3,7 +3,7 @@
 python -m benchmarks.production                    the five programs; about ten minutes on two cores
 python -m benchmarks.production mlp_mega           one of them, or a few
 python -m benchmarks.production --to-the-end ...   with code generated: another hour, and the costs after that beside
-python -m benchmarks.production --first samples/mlp_fig3 ...    samples too; with the plan that `compile` shows by itself
+python -m benchmarks.production --first samples/mlp_fig3   a sample; the plan that `compile` shows by itself
 
 Nothing here was measured on a TPU. Cycles are those of the compiler's predicted schedule, a loop counted as its trips
 times its whole body for every plan alike (the compiler's own rows leave the waits in loops out). Its costs take any
@@ -77,7 +77,7 @@ SAMPLES = tuple(
         ("pipeline_train_4x2_f32", "tpu:v4:2x2x2"),
     )
 )
-"""Those for which the compiler predicts a schedule by default; of the others it keeps collectives whole and blocking."""
+"""Those for which the compiler predicts a schedule by default; the collectives of others block, whole."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _final(produced: Produced) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to-the-end", action="store_true", help="generate code too, for the costs after that")
-    parser.add_argument("--first", action="store_true", help="the plan that is shown without a search, not the search's")
+    parser.add_argument("--first", action="store_true", help="the plan that is shown without a search")
     names = ", ".join(case.name for case in (*CASES, *SAMPLES))
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"of {names}; the first five by default")
     arguments = parser.parse_args()
