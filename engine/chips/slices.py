@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -71,7 +72,7 @@ class Slices:
 
     def carry(self, sources: Ints, targets: Ints, size: Floats) -> Load:
         """Dimension-ordered routes within slices, hosts' ports between them."""
-        chips, hosts = self.torus.size, self.count * self._hosts
+        chips = self.torus.size
         of_source, of_target = sources // chips, targets // chips
         apart = of_source != of_target
         within: list[Floats] = []
@@ -81,5 +82,21 @@ class Slices:
             load = self.torus.carry(sources[here] % chips, targets[here] % chips, size[here])
             within.append(load.bytes)
             latency = max(latency, load.latency)
-        ports = [np.bincount(self.host[end[apart]], weights=size[apart], minlength=hosts) for end in (sources, targets)]
-        return Load(np.concatenate([*within, *ports]), latency)
+        return Load(np.concatenate([*within, *self._through(sources[apart], targets[apart], size[apart])]), latency)
+
+    def ports(self, position: Ints, groups: Sequence[Sequence[int]], size: float) -> Load:
+        """What hosts send and take over the network where every member of a group sends an N-th of `size` bytes to
+        every other; `position` has the chip of each device. Counted by member, however many pairs there are."""
+        load = np.zeros(self.count * self._hosts)
+        for group in groups:
+            chips = position[np.array(group, np.int64)]
+            of = chips // self.torus.size
+            there = np.bincount(of, minlength=self.count)
+            np.add.at(load, self.host[chips], size / len(group) * (len(group) - there[of]))
+        return Load(np.concatenate([np.zeros(self.count * len(self.torus.alike.of)), load, load]), self.between.latency)
+
+    def _through(self, sources: Ints, targets: Ints, size: Floats) -> tuple[Floats, Floats]:
+        """What goes out of hosts' ports, and what comes in, between chips of different slices."""
+        hosts = self.count * self._hosts
+        out, into = (np.bincount(self.host[end], weights=size, minlength=hosts) for end in (sources, targets))
+        return out, into

@@ -12,7 +12,7 @@ import numpy as np
 from engine.chips.chip import DomainLinks
 from engine.chips.machine import Machine
 from engine.chips.slices import Slices
-from engine.chips.topology import Domains, Floats, Torus, classes_of
+from engine.chips.topology import Domains, Floats, Load, Torus, classes_of
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Bools, Ints
@@ -227,7 +227,8 @@ def _over_slices(machine: Machine, topology: Slices, opcode: str, groups: Lists,
     """Within slices over their links; between slices members of one place exchange their parts over the hosts' ports.
 
     An array is gathered from the other slices part by part, then within the slice, and scattered the other way round.
-    Groups that are not alike in all of their slices, and exchanges of all with all, are routed as they are.
+    What all exchange with all takes links and ports at the same time. Groups that are not alike in all of their slices
+    are routed as they are.
     """
     slice_of = machine.position // topology.torus.size
     split = [
@@ -237,14 +238,25 @@ def _over_slices(machine: Machine, topology: Slices, opcode: str, groups: Lists,
     if parts == 1:
         return _in_slices(machine, topology, opcode, groups, size)
     alike = len({len(part) for group in split for part in group}) == 1 and len({len(group) for group in split}) == 1
-    if "all-to-all" in opcode or not alike:
-        return _wired(machine, opcode, groups, size)
     members = len(split[0][0])
+    if "all-to-all" in opcode and alike:
+        within = tuple(part for group in split for part in group)
+        inner = _in_slices(machine, topology, opcode, within, ceil(size / parts)) if members > 1 else _nothing(machine)
+        return _beside(machine, inner, topology.ports(machine.position, groups, size))
+    if not alike:
+        return _wired(machine, opcode, groups, size)
     across = tuple(tuple(part[place] for part in group) for group in split for place in range(members))
     sources, targets = _ring_pairs(across)
     outer = _routed(machine, sources, targets, size / (members * parts), parts - 1)
     inner = _in_slices(machine, topology, opcode, tuple(part for group in split for part in group), size)
     return _Moved(outer.time + inner.time, outer.carried + inner.carried)
+
+
+def _beside(machine: Machine, inner: _Moved, ports: Load) -> _Moved:
+    """What goes over the links of slices, and at the same time over the ports of their hosts."""
+    rates = np.array([link.rate.usable for link in machine.links])
+    wire = float((classes_of(machine.topology).heaviest(ports.bytes) / rates).max()) * PICO
+    return _Moved(max(inner.time, _launch(machine) + ports.latency + wire), inner.carried + ports.bytes)
 
 
 def _in_slices(machine: Machine, topology: Slices, opcode: str, groups: Lists, size: int) -> _Moved:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from engine.chips.slices import Slices
 from engine.cost.collectives import collective_time, permute_time
 from tests.engine.chips.test_machines import machine
 
@@ -55,3 +57,28 @@ def test_a_permute_between_slices_waits_for_the_network() -> None:
 def test_exchanges_of_all_with_all_load_the_ports() -> None:
     found = collective_time(TWO, "all-to-all", ALL, 16 * MIB)
     assert found.time >= 4 * 8 * MIB / PORT * 1e12
+
+
+@pytest.mark.parametrize("groups", [ALL, (tuple(range(0, 16, 2)), tuple(range(1, 16, 2))), ACROSS])
+def test_ports_carry_what_routing_every_pair_says(groups: tuple[tuple[int, ...], ...]) -> None:
+    """Every member of every group leaves by its host's port, beside all others there."""
+    pairs = np.array([(s, t) for group in groups for s in group for t in group if s != t])
+    each = np.full(len(pairs), 16 * MIB / len(groups[0]))
+    carried = TWO.topology.carry(TWO.position[pairs[:, 0]], TWO.position[pairs[:, 1]], each)
+    topology = TWO.topology
+    assert isinstance(topology, Slices)
+    found = topology.ports(TWO.position, groups, 16 * MIB)
+    hosts = 2 * len(np.unique(topology.host))
+    assert found.bytes[-hosts:] == pytest.approx(carried.bytes[-hosts:])
+    assert not found.bytes[:-hosts].any()
+    transfer = collective_time(TWO, "all-to-all", groups, 16 * MIB)
+    wire = HOP + carried.bytes[-hosts:].max() / PORT * 1e12
+    assert transfer.time == pytest.approx(wire, rel=0.01)  # ports are slower than the links beside them
+
+
+def test_groups_of_very_many_pairs_contend_for_ports() -> None:
+    """1024 chips in two slices, two groups whose members share hosts: routing the first alone counts half."""
+    large = machine(1024, "tpu-v4", "2@8x8x8", "data=2,model=512")
+    groups = tuple(tuple(range(k, 1024, 2)) for k in range(2))
+    found = collective_time(large, "all-to-all", groups, 64 * MIB)
+    assert found.time == pytest.approx(HOP + 4 * 32 * MIB / PORT * 1e12, rel=0.01)
