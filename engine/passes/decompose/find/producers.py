@@ -34,12 +34,25 @@ def producer(flow: Flow, collective: Collective) -> tuple[tuple[HloInstructionPr
         elif is_blockwise(written):
             at = path_operand(flow, written)
         else:
-            raise Refusal(f"reduces {written.name} ({written.opcode}), not an einsum")
+            raise Refusal(_not_an_einsum(flow, written))
         if len(path) == LONGEST_PATH:
             raise Refusal(f"more than {LONGEST_PATH} instructions lie between it and an einsum")
         path.append(written)
         value = written.operand_ids[at]
     return tuple(reversed(path)), value
+
+
+def _not_an_einsum(flow: Flow, written: HloInstructionProto) -> str:
+    """Why a reduction of `written` is none of an einsum; of a part of one's result, what would make it one."""
+    value = written
+    while value.opcode in ("slice", "dynamic-slice") or (is_blockwise(value) and len(value.operand_ids) == 1):
+        value = flow.instructions[value.operand_ids[0]]
+        if value.opcode in EINSUMS:
+            return (
+                f"reduces {written.name}, a part of what the einsum {value.name} computes: its blocks are none of the "
+                f"einsum's; cut the operands of {value.name} instead, so that it computes no more than that"
+            )
+    return f"reduces {written.name} ({written.opcode}), not an einsum"
 
 
 def sliced(
