@@ -98,5 +98,6 @@ class Slices:
     def _through(self, sources: Ints, targets: Ints, size: Floats) -> tuple[Floats, Floats]:
         """What goes out of hosts' ports, and what comes in, between chips of different slices."""
         hosts = self.count * self._hosts
-        out, into = (np.bincount(self.host[end], weights=size, minlength=hosts) for end in (sources, targets))
+        ends = [self.host[end] for end in (sources, targets)]
+        out, into = (np.bincount(end, weights=size, minlength=hosts).astype(np.float64) for end in ends)
         return out, into
