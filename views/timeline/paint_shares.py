@@ -35,7 +35,8 @@ def paint_crowded(
 ) -> None:
     """Where slices of a lane are narrower than a pixel, in place of them."""
     chosen = shares_of(timeline)[lane].crowded(window) & ~_folded(window, timeline)
-    paint_shares(painter, theme, rectangles, window, timeline, lane, top, height, chosen)
+    if chosen.any():
+        paint_shares(painter, theme, rectangles, window, timeline, lane, top, height, chosen)
 
 
 def paint_shares(
