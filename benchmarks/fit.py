@@ -25,7 +25,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import combinations
 from math import inf
 from pathlib import Path
@@ -37,8 +38,8 @@ from benchmarks.costs import modules, read_module
 from engine.chips.chip import Chip, Units
 from engine.chips.library import load_chip
 from engine.chips.topology import Floats
-from engine.cost.compute import matmul_seconds
 from engine.cost.estimates import estimated_cycles
+from engine.cost.windows import Cuts, Pace, cut, seconds
 from engine.cost.work import Reader
 from engine.ir.graph import Ints
 
@@ -60,8 +61,6 @@ GRIDS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "launch": tuple(float(x) for x in range(0, 1001, 20)),
         # Of the documented peak.
         "matmul_efficiency": tuple(round(1 - x / 100, 2) for x in range(21)),
-        # Rows below which loading a tile of weights takes longer than using it.
-        "fill_rows": (128.0, 256.0, 512.0, 1024.0),
         # Cycles per register, of a core: to unpack and pack narrow elements; to load or store, beside HBM's time.
         "narrow": tuple(round(0.4 * x, 1) for x in range(41)),
         "ports": tuple(round(0.2 * x, 1) for x in range(41)),
@@ -71,9 +70,11 @@ GRIDS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "matmul_hbm_efficiency": tuple(round(1 - x / 50, 2) for x in range(26)),
         # Bytes per cycle and core, of v4's common memory.
         "onchip": (inf, 4096.0, 3072.0, 2560.0, 2048.0, 1536.0, 1280.0, 1024.0, 768.0, 512.0),
-        # Of memories and vector units: what does not hide behind a matmul.
+        # Cycles of a step of a matmul, beside its work.
+        "step": tuple(float(x) for x in range(0, 601, 50)),
+        # Of the shorter of a step's matmul and its vector work: what does not hide.
         "tail": tuple(round(x / 20, 2) for x in range(21)),
-        # Kibibytes of a core in a window: one moves before anything else can start, of a matmul's operands one each.
+        # Kibibytes of a core that move before anything else can start, without a matmul.
         "window": tuple(float(x) for x in range(0, 4097, 128)),
     }
 )
@@ -81,12 +82,12 @@ FOUND: Constants = MappingProxyType(
     {
         "launch": 640.0,
         "matmul_efficiency": 0.94,
-        "fill_rows": 128.0,
         "narrow": 9.2,
         "ports": 2.0,
         "vector": 4.0,
         "matmul_hbm_efficiency": 0.62,
         "onchip": 2048.0,
+        "step": 300.0,
         "tail": 0.15,
         "window": 896.0,
     }
@@ -102,8 +103,6 @@ class Samples:
 
     group: Ints
     """Twice the module's number, plus one for fusions with a matmul: those of a group are averaged first."""
-    matmul: Mapping[float, Floats]
-    """At full efficiency, by `fill_rows`."""
     bytes_per_cycle: float
     """Of HBM for a core, as documented."""
     theirs: Floats
@@ -116,6 +115,22 @@ class Samples:
     """HBM at its full bandwidth."""
     onchip: Floats
     """Bytes of a core."""
+    cuts: tuple[Cuts | None, ...]
+    """How each can be cut into windows; None without a matmul."""
+    macs: float
+    """Multiplications of a core in a cycle, as documented."""
+    cores: int
+
+    @cached_property
+    def joined(self) -> Cuts:
+        """All cuts, one sample's after the other's."""
+        cuts = [cuts for cuts in self.cuts if cuts is not None]
+        return Cuts(*(np.concatenate([getattr(c, f.name) for c in cuts], axis=-1) for f in fields(Cuts)))
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Of the cuts of every sample with a matmul."""
+        return np.array([len(cuts.steps) for cuts in self.cuts if cuts is not None])
 
     def without(self, module: int) -> Samples:
         return self._where(self.group // 2 != module)
@@ -124,17 +139,18 @@ class Samples:
         return self._where(self.group // 2 == module)
 
     def _where(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Samples:
-        columns = (self.theirs, self.narrow, self.ports, self.vector, self.hbm, self.onchip)
-        matmul = {fill: cycles[kept] for fill, cycles in self.matmul.items()}
-        return Samples(self.group[kept], matmul, self.bytes_per_cycle, *(column[kept] for column in columns))
+        columns = {name: getattr(self, name)[kept] for name in _COLUMNS}
+        return replace(self, **columns, cuts=tuple(c for c, keep in zip(self.cuts, kept, strict=True) if keep))
+
+
+_COLUMNS = ("group", "theirs", "narrow", "ports", "vector", "hbm", "onchip")
 
 
 def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
     """Every fusion with an estimate in `files`, which are compiled for `chip`."""
     clock, registers = chip.units.clock, LANES * cores
     rows: list[tuple[float, ...]] = []
-    groups: list[int] = []
-    filled = {fill: _ideal(chip, fill) for fill in GRIDS["fill_rows"]}
+    cuts: list[Cuts | None] = []
     for number, file in enumerate(files):
         module = read_module(file)
         reader = Reader(module)
@@ -143,34 +159,35 @@ def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
             work = reader.work(instruction)
             if not cycles or instruction.opcode != "fusion" or work.scalar:
                 continue
-            groups.append(2 * number + bool(work.matmuls))
-            matmul = [sum(matmul_seconds(m, ideal) for m in work.matmuls) * clock for ideal in filled.values()]
+            cuts.append(cut(work.matmuls[0], work.in_hbm, work.in_chip, chip.units) if work.matmuls else None)
             vector = [x / registers for x in (work.narrow, work.ports, work.vector)]
-            rows.append((cycles, *matmul, *vector, work.hbm / chip.hbm_bandwidth * clock, work.onchip / cores))
-    table = np.array(rows).T
-    count = 1 + len(filled)
-    at_full = dict(zip(filled, table[1:count], strict=True))
-    return Samples(np.array(groups), at_full, _hbm_bytes(chip), table[0], *table[count:])
-
-
-def _ideal(chip: Chip, fill: float) -> Chip:
-    return replace(chip, units=replace(chip.units, fill=int(fill), matmul_efficiency=1.0))
+            moved = work.hbm / chip.hbm_bandwidth * clock, work.onchip / cores
+            rows.append((2 * number + bool(work.matmuls), cycles, *vector, *moved))
+    group, *columns = np.array(rows).T
+    macs = chip.peak("bf16") / (2 * cores * clock)
+    return Samples(group.astype(np.int64), _hbm_bytes(chip), *columns, tuple(cuts), macs, cores)
 
 
 def times(found: Samples, constants: Constants) -> Floats:
     """The model's cycles: `engine.cost.compute.work_time` for all samples at once."""
     c = constants
-    multiplies = found.group % 2 == 1
-    matmul = found.matmul[c["fill_rows"]] / c["matmul_efficiency"]
     vector = found.narrow * c["narrow"] + found.ports * (c["ports"] + REGISTER / found.bytes_per_cycle)
-    onchip = found.onchip / c["onchip"]
-    memory = found.hbm / np.where(multiplies, c["matmul_hbm_efficiency"], 1.0) + onchip
-    window = np.minimum(found.hbm + onchip, c["window"] * 1024 / found.bytes_per_cycle)
-    shown = matmul + c["tail"] * (memory + vector) * multiplies
-    first = window * np.where(multiplies, 2, 1)
-    slowest: Floats = np.maximum.reduce((shown, vector, found.vector / c["vector"], memory))
-    cycles: Floats = slowest + first + c["launch"]
-    return cycles
+    memory = found.hbm + found.onchip / c["onchip"]
+    cycles: Floats = np.maximum.reduce((vector, found.vector / c["vector"], memory))
+    cycles = cycles + np.minimum(memory, c["window"] * 1024 / found.bytes_per_cycle)
+    multiplies = found.group % 2 == 1
+    pace = Pace(
+        macs=found.macs * c["matmul_efficiency"],
+        hbm=found.bytes_per_cycle * c["matmul_hbm_efficiency"],
+        onchip=c["onchip"],
+        step=c["step"],
+        tail=c["tail"],
+        cores=found.cores,
+    )
+    whole = np.repeat(np.maximum(vector, found.vector / c["vector"])[multiplies], found.counts)
+    firsts = np.concatenate(([0], np.cumsum(found.counts)[:-1]))
+    cycles[multiplies] = np.minimum.reduceat(seconds(found.joined, whole, pace), firsts)
+    return cycles + c["launch"]
 
 
 def objective(found: Samples, constants: Constants) -> float:
@@ -207,7 +224,6 @@ def units_of(name: str, constants: Constants) -> Units:
         streamed *= _hbm_bytes(fitted) / _hbm_bytes(chip)
     return replace(
         chip.units,
-        fill=int(c["fill_rows"]),
         matmul_efficiency=c["matmul_efficiency"],
         narrow=registers / c["narrow"],
         ports=registers / c["ports"],
@@ -216,6 +232,7 @@ def units_of(name: str, constants: Constants) -> Units:
         onchip_bandwidth=CORES[name] / devices * clock * c["onchip"]
         if name == FITTED_ON
         else chip.units.onchip_bandwidth,
+        step=round(c["step"] / clock * 1e12),
         tail=c["tail"],
         window=c["window"] * 1024 * CORES[name] / devices,
         launch=round(c["launch"] / clock * 1e12),
@@ -230,13 +247,13 @@ def _hbm_bytes(chip: Chip) -> float:
 def _written(units: Units, devices: int) -> Mapping[str, str]:
     """The fitted units as a chip's file has them."""
     return {
-        "fill_rows": str(units.fill),
         "matmul_efficiency": f"{units.matmul_efficiency:g}",
         "narrow_gigaelements": f"{units.narrow * devices / 1e9:.1f}",
         "port_gigaelements": f"{units.ports * devices / 1e9:.1f}",
         "vector_gigaops": f"{units.vector * devices / 1e9:.1f}",
         "onchip_gigabytes_per_second": f"{units.onchip_bandwidth * devices / 1e9:g}",
         "matmul_hbm_efficiency": f"{units.matmul_hbm_efficiency:g}",
+        "step_nanoseconds": f"{units.step / 1e3:.0f}",
         "tail": f"{units.tail:g}",
         "window_kibibytes": f"{units.window * devices / 1024:g}",
         "launch_nanoseconds": f"{units.launch / 1e3:.0f}",

@@ -119,10 +119,17 @@ class Units:
     """Bytes per second of the on-chip memory that compilers place arrays in; infinity where the units work from it."""
     overlap: float
     """Exponent p with which the times of the resources join, (Σ tᵖ)^(1/p): 1 adds them, infinity is a roofline."""
+    cores: int
+    """Cores of a device: windows of an einsum are dealt to them."""
+    vmem: float
+    """Bytes of a core's vector memory that an einsum's windows have to fit; 0 where einsums are not cut into windows."""
+    step: int
+    """Picoseconds that a step of an einsum, one window of either operand, takes beside its work."""
     tail: float
-    """Share of the times of memory and of vector units that does not hide behind a matmul."""
+    """Share that does not hide of the shorter of a step's matmul and its vector work."""
     window: float
-    """Bytes of an array that have to come before anything is done with it, while the rest streams beside the work."""
+    """Bytes of an array that have to come before anything is done with it, while the rest streams beside the work.
+    Einsums have windows of their own (`engine.cost.windows`)."""
     launch: int
     """Picoseconds before an instruction's first byte moves."""
     scalar: int

@@ -8,7 +8,8 @@ from math import ceil, isinf, pow
 from engine.chips.chip import Chip, Units
 from engine.chips.machine import Machine
 from engine.cost.matmul import NO_CHANGE, Matmul, matmul_of
-from engine.cost.work import FREE, Reader, Work
+from engine.cost.windows import Pace, fastest
+from engine.cost.work import FREE, Reader, Role, Work
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.module import Module
 
@@ -42,41 +43,60 @@ def einsum_time(
         part.batch * part.n * part.k / (full.batch * full.n * full.k or 1),
         part.batch * part.m * part.n / (full.batch * full.m * full.n or 1),
     )
-    for shape, share, passes in zip((lhs, rhs, instruction.shape), scale, (False, False, True), strict=True):
-        work.move(shape, share, passes=passes)
+    for shape, share, role in zip((lhs, rhs, instruction.shape), scale, (Role.LHS, Role.RHS, Role.WRITTEN), strict=True):
+        work.move(shape, share, role)
     return work_time(work, machine.chip)
 
 
 def work_time(work: Work, chip: Chip) -> int:
     """Picoseconds: the launch, then matmul units, vector units and memories side by side.
 
-    The times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`: the slowest of them, or a bit more where
-    two are about equal. The first window of what is read, with a matmul one of either operand, has to come before
-    anything else starts, and a part of the times of memory and vector units does not hide behind a matmul. Form and
-    constants follow the production TPU compiler's own estimates for v4 (`benchmarks/fit.py`): what passes the vector
-    units costs by its bytes, the time of HBM and theirs; narrow elements cost their unpacking too; element-wise
-    operations hardly count; a fusion with a matmul does not reach the peak of HBM.
+    Form and constants for TPUs follow the production compiler's own estimates for v4 (`benchmarks/fit.py`). What passes
+    the vector units costs by its bytes, the time of HBM and theirs; narrow elements cost their unpacking too;
+    element-wise operations hardly count. Einsums are cut into windows (`engine.cost.windows`) where chips have `vmem`;
+    otherwise the times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`, after the first window of what
+    is read.
     """
     units = chip.units
-    matmul = sum([matmul_seconds(m, chip) for m in work.matmuls])
     vector = work.narrow / units.narrow + work.ports / units.ports + _fetching(work, chip)
-    bandwidth = chip.hbm_bandwidth * (units.matmul_hbm_efficiency if matmul else units.hbm_efficiency)
+    if work.matmuls and units.vmem:
+        return units.launch + ceil(_windowed(work, vector, chip) * PICO)
+    matmul = sum([matmul_seconds(m, chip) for m in work.matmuls])
+    efficiency = units.matmul_hbm_efficiency if matmul else units.hbm_efficiency
     onchip = work.onchip / units.onchip_bandwidth
-    memory = work.hbm / bandwidth + onchip
-    resources = (
-        matmul + units.tail * (memory + vector) if matmul else 0.0,
-        vector,
-        work.vector / units.vector + work.transcendental / units.transcendental,
-        memory,
-    )
+    memory = work.hbm / (chip.hbm_bandwidth * efficiency) + onchip
+    resources = (matmul, vector, work.vector / units.vector + work.transcendental / units.transcendental, memory)
     slowest = max(resources)
     if slowest == 0:
         return units.launch
     if work.scalar:
         return units.scalar
     shares = sum([pow(t / slowest, units.overlap) for t in resources])
-    first = (2 if matmul else 1) * min(work.hbm / chip.hbm_bandwidth + onchip, units.window / chip.hbm_bandwidth)
+    first = min(work.hbm / chip.hbm_bandwidth + onchip, units.window / chip.hbm_bandwidth)
     return units.launch + ceil((slowest * pow(shares, 1 / units.overlap) + first) * PICO)
+
+
+def _windowed(work: Work, vector: float, chip: Chip) -> float:
+    """Seconds of an einsum's windows; further einsums of a fusion count by their multiplications."""
+    largest = max(work.matmuls, key=lambda m: m.macs * m.passes)
+    if largest.macs == 0:
+        return vector
+    scale = sum([m.macs * m.passes for m in work.matmuls]) / (largest.macs * largest.passes)
+    vector = max(vector, work.vector / chip.units.vector + work.transcendental / chip.units.transcendental)
+    return fastest(largest, tuple(work.in_hbm), tuple(work.in_chip), vector, pace(chip, largest.dtype, scale), chip.units)
+
+
+def pace(chip: Chip, dtype: str, scale: float = 1.0) -> Pace:
+    """Of one core of `chip`; multiplications take `scale` times as long."""
+    units = chip.units
+    return Pace(
+        macs=chip.peak(dtype) * units.matmul_efficiency / (2 * units.cores * scale),
+        hbm=chip.hbm_bandwidth * units.matmul_hbm_efficiency / units.cores,
+        onchip=units.onchip_bandwidth / units.cores,
+        step=units.step / PICO,
+        tail=units.tail,
+        cores=units.cores,
+    )
 
 
 def _fetching(work: Work, chip: Chip) -> float:

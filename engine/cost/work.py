@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from math import log2, prod
 
 from engine.cost.matmul import Matmul, library_matmul, matmul_of
@@ -45,6 +46,18 @@ _WORD = 32
 """Bits of an element of a vector register."""
 
 
+class Role(IntEnum):
+    """What an array is to the matmul of an instruction; to an instruction without one it is READ or WRITTEN."""
+
+    LHS = 0
+    """Read for the first operand alone, with what is computed on its way there."""
+    RHS = 1
+    """Read for the second operand alone."""
+    READ = 2
+    """Read beside the result."""
+    WRITTEN = 3
+
+
 @dataclass(slots=True)
 class Work:
     """Added up over one instruction, its fused computation included. Elements count the padding of tiled layouts."""
@@ -60,10 +73,10 @@ class Work:
     operands of a matmul, which the matmul units take in themselves."""
     ports_onchip: float = 0.0
     """Of these, those that do not lie in HBM."""
-    hbm: float = 0.0
-    """Bytes read from and written to HBM."""
-    onchip: float = 0.0
-    """Bytes read from and written to other memory spaces."""
+    in_hbm: list[float] = field(default_factory=lambda: [0.0] * len(Role))
+    """Bytes read from and written to HBM, by `Role`."""
+    in_chip: list[float] = field(default_factory=lambda: [0.0] * len(Role))
+    """Bytes read from and written to other memory spaces, by `Role`."""
     scalar: bool = False
     """Whether everything read and written is a single element."""
 
@@ -71,23 +84,30 @@ class Work:
     def flops(self) -> float:
         return sum(m.flops for m in self.matmuls) + self.vector + self.transcendental
 
-    def move(self, shape: ShapeProto, share: float, *, passes: bool = True) -> None:
-        """Count a share of an array as read or written; `passes`: through the vector units."""
+    @property
+    def hbm(self) -> float:
+        """Bytes read from and written to HBM."""
+        return sum(self.in_hbm)
+
+    @property
+    def onchip(self) -> float:
+        """Bytes read from and written to other memory spaces."""
+        return sum(self.in_chip)
+
+    def move(self, shape: ShapeProto, share: float, role: Role = Role.READ) -> None:
+        """Count a share of an array as read or written; what only feeds a matmul passes no vector units."""
         if share == 0:
             return
         if shape.tuple_shapes:
             for part in shape.tuple_shapes:
-                self.move(part, share, passes=passes)
+                self.move(part, share, role)
             return
         elements = padded_elements(shape) * share
         bits = shapes.bits(shape.element_type)
         size = elements * bits / 8
         onchip = shapes.memory_space(shape) != 0
-        if onchip:
-            self.onchip += size
-        else:
-            self.hbm += size
-        if passes:
+        (self.in_chip if onchip else self.in_hbm)[role] += size
+        if role >= Role.READ:
             self.ports += size / 4
             self.ports_onchip += size / 4 if onchip else 0.0
             if bits < _WORD:
@@ -103,8 +123,8 @@ class _Body:
     transcendental: float
     reads: Sequence[float]
     """Share of each operand that is read, 0..1."""
-    passes: Sequence[bool]
-    """Whether each operand passes the vector units; False where it only feeds a matmul."""
+    roles: Sequence[Role]
+    """Of each operand."""
     writes: Sequence[float]
     """Share of each leaf of the result that is written, 0..1."""
 
@@ -129,11 +149,11 @@ class Reader:
         else:
             body = _single(instruction, operands)
         found = Work(list(body.matmuls), body.vector, body.transcendental)
-        for shape, share, passes in zip(operands, body.reads, body.passes, strict=False):
-            found.move(shape, share, passes=passes)
+        for shape, share, role in zip(operands, body.reads, body.roles, strict=False):
+            found.move(shape, share, role)
         results = [instruction.shape] if not instruction.shape.tuple_shapes else list(instruction.shape.tuple_shapes)
         for shape, share in zip(results, body.writes, strict=False):
-            found.move(shape, share)
+            found.move(shape, share, Role.WRITTEN)
         found.scalar = not found.matmuls and all(_is_scalar(shape) for shape in (*operands, *results))
         return found
 
@@ -167,7 +187,8 @@ def _single(instruction: HloInstructionProto, operands: list[ShapeProto]) -> _Bo
     elif instruction.opcode == "scatter":
         reads[0] = write = min(1.0, _ratio(operands[-1], operands[0]))
     writes = [write] * max(1, len(instruction.shape.tuple_shapes))
-    return _Body(work.matmuls, work.vector, work.transcendental, reads, [not work.matmuls] * len(operands), writes)
+    roles = [_role(instruction, k, Role.READ) for k in range(len(operands))]
+    return _Body(work.matmuls, work.vector, work.transcendental, reads, roles, writes)
 
 
 class _Backwards:
@@ -180,25 +201,25 @@ class _Backwards:
         self._wanted = dict.fromkeys(self._local, 0.0)
         self._root = self._local[computation.root_id]
         self._in_place: set[int] = set()
-        self._passing: set[int] = set()
-        """Instructions whose values pass the vector units, not only into a matmul."""
+        self._roles: dict[int, Role] = {}
+        """Of the instructions that are asked for."""
         self._work = Work()
 
     def read(self) -> _Body:
         writes = self._want_results()
         parameters: dict[int, float] = {}
-        passing: set[int] = set()
+        roles: dict[int, Role] = {}
         for instruction in reversed(self._ordered):
             share = min(1.0, self._wanted[instruction.id])
             if instruction.opcode == "parameter":
                 parameters[instruction.parameter_number] = share
-                if instruction.id in self._passing:
-                    passing.add(instruction.parameter_number)
+                roles[instruction.parameter_number] = self._roles.get(instruction.id, Role.READ)
             elif share > 0:
                 self._pass_on(instruction, share)
         numbers = range(max(parameters, default=-1) + 1)
-        reads, passes = [parameters.get(k, 0.0) for k in numbers], [k in passing for k in numbers]
-        return _Body(self._work.matmuls, self._work.vector, self._work.transcendental, reads, passes, writes)
+        reads = [parameters.get(k, 0.0) for k in numbers]
+        all_roles = [roles.get(k, Role.READ) for k in numbers]
+        return _Body(self._work.matmuls, self._work.vector, self._work.transcendental, reads, all_roles, writes)
 
     def _want_results(self) -> list[float]:
         """Ask for every result; share of each that is written."""
@@ -208,7 +229,7 @@ class _Backwards:
         writes: list[float] = []
         for output in outputs:
             self._wanted[output.id] = 1.0
-            self._passing.add(output.id)
+            self._roles[output.id] = Role.READ
             behind = output
             while behind.opcode == "bitcast":
                 behind = self._local[behind.operand_ids[0]]
@@ -223,29 +244,31 @@ class _Backwards:
 
     def _pass_on(self, instruction: HloInstructionProto, share: float) -> None:
         operands = [self._local[o].shape for o in instruction.operand_ids]
+        front = self._roles[instruction.id]
         if instruction.opcode == "fusion":
             inner = self._reader.body(instruction.called_computation_ids[0])
             self._work.matmuls.extend(inner.matmuls)
             self._work.vector += inner.vector * share
             self._work.transcendental += inner.transcendental * share
-            reads, passes = [read * share for read in inner.reads], list(inner.passes)
+            reads = [read * share for read in inner.reads]
+            roles = [role if front == Role.READ else front for role in inner.roles]
         else:
             _compute(self._work, instruction, operands, share)
             reads = [_share_read(instruction, k, operands, share) for k in range(len(operands))]
-            passes = [not _multiplies(instruction)] * len(operands)
+            roles = [_role(instruction, k, front) for k in range(len(operands))]
             if instruction.id in self._in_place:
                 reads[0] = 0.0
         adds = instruction.opcode in _SLICING
-        in_front = instruction.id in self._passing
-        for operand, read, through in zip(instruction.operand_ids, reads, passes, strict=False):
+        for operand, read, role in zip(instruction.operand_ids, reads, roles, strict=False):
             before = self._wanted[operand]
             self._wanted[operand] = before + read if adds else max(before, read)
-            if in_front and through:
-                self._passing.add(operand)
+            self._roles[operand] = max(self._roles.get(operand, role), role)
 
 
-def _multiplies(instruction: HloInstructionProto) -> bool:
-    return instruction.opcode in MATMULS or library_matmul(instruction) is not None
+def _role(instruction: HloInstructionProto, k: int, front: Role) -> Role:
+    """Of operand k of an instruction whose result has the role `front`."""
+    multiplies = instruction.opcode in MATMULS or library_matmul(instruction) is not None
+    return Role(min(k, Role.RHS)) if multiplies and front == Role.READ else front
 
 
 def _share_read(instruction: HloInstructionProto, k: int, operands: list[ShapeProto], share: float) -> float:
