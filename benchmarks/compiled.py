@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ from engine.errors import LapstrakeError
 from engine.execute.compiling import WITHOUT_DECOMPOSITION, Options
 from engine.execute.targets import Target, check_installed
 
-FOLDER = Path(__file__).parent / "data"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "benchmarks/data"
 DEADLINE = 600.0
 
 
@@ -97,6 +99,8 @@ def compile_in_worker(
     from samples.models import DecoderSizes, decoder
 
     control.step(0.0, f"compiling for {target}")
+    # Where this checkout lies is no part of the module.
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", re.escape(f"{ROOT}/"))
     axes, shape = tuple(axis for axis, _ in mesh), tuple(length for _, length in mesh)
     devices = topology_of(target).devices[: prod(shape)]
     placed = mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)

@@ -165,7 +165,10 @@ def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
             rows.append((2 * number + bool(work.matmuls), cycles, *vector, *moved))
     group, *columns = np.array(rows).T
     macs = chip.peak("bf16") / (2 * cores * clock)
-    return Samples(group.astype(np.int64), _hbm_bytes(chip), *columns, tuple(cuts), macs, cores)
+    theirs, narrow, ports, vectors, hbm, onchip = columns
+    return Samples(
+        group.astype(np.int64), _hbm_bytes(chip), theirs, narrow, ports, vectors, hbm, onchip, tuple(cuts), macs, cores
+    )
 
 
 def times(found: Samples, constants: Constants) -> Floats:

@@ -57,7 +57,7 @@ def matmuls(chip: str) -> list[Measured]:
     for row in _rows("xla_gpu_matmuls.csv", chip):
         b, m, n, k = (int(row[key]) for key in ("batch", "m", "n", "k"))
         product = Matmul(b, m, n, k, "bf16")
-        work = Work([product], hbm=2.0 * b * (m * k + k * n + m * n))
+        work = Work([product], in_hbm=[2.0 * b * size for size in (m * k, k * n, 0, m * n)])
         seconds = product.flops / (float(row["gigaflops"]) * 1e9)
 
         def model(machine: Machine, work: Work = work) -> float:

@@ -43,7 +43,8 @@ def einsum_time(
         part.batch * part.n * part.k / (full.batch * full.n * full.k or 1),
         part.batch * part.m * part.n / (full.batch * full.m * full.n or 1),
     )
-    for shape, share, role in zip((lhs, rhs, instruction.shape), scale, (Role.LHS, Role.RHS, Role.WRITTEN), strict=True):
+    roles = (Role.LHS, Role.RHS, Role.WRITTEN)
+    for shape, share, role in zip((lhs, rhs, instruction.shape), scale, roles, strict=True):
         work.move(shape, share, role)
     return work_time(work, machine.chip)
 
@@ -54,13 +55,13 @@ def work_time(work: Work, chip: Chip) -> int:
     Form and constants for TPUs follow the production compiler's own estimates for v4 (`benchmarks/fit.py`). What passes
     the vector units costs by its bytes, the time of HBM and theirs; narrow elements cost their unpacking too;
     element-wise operations hardly count. Einsums are cut into windows (`engine.cost.windows`) where chips have `vmem`;
-    otherwise the times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`, after the first window of what
-    is read.
+    otherwise, and where no windows fit, the times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`, after
+    the first window of what is read.
     """
     units = chip.units
     vector = work.narrow / units.narrow + work.ports / units.ports + _fetching(work, chip)
-    if work.matmuls and units.vmem:
-        return units.launch + ceil(_windowed(work, vector, chip) * PICO)
+    if work.matmuls and units.vmem and not isinf(windowed := _windowed(work, vector, chip)):
+        return units.launch + ceil(windowed * PICO)
     matmul = sum([matmul_seconds(m, chip) for m in work.matmuls])
     efficiency = units.matmul_hbm_efficiency if matmul else units.hbm_efficiency
     onchip = work.onchip / units.onchip_bandwidth
@@ -77,13 +78,14 @@ def work_time(work: Work, chip: Chip) -> int:
 
 
 def _windowed(work: Work, vector: float, chip: Chip) -> float:
-    """Seconds of an einsum's windows; further einsums of a fusion count by their multiplications."""
+    """Seconds of an einsum's windows, infinity where none fit; a fusion's further einsums count by multiplications."""
     largest = max(work.matmuls, key=lambda m: m.macs * m.passes)
     if largest.macs == 0:
         return vector
     scale = sum([m.macs * m.passes for m in work.matmuls]) / (largest.macs * largest.passes)
     vector = max(vector, work.vector / chip.units.vector + work.transcendental / chip.units.transcendental)
-    return fastest(largest, tuple(work.in_hbm), tuple(work.in_chip), vector, pace(chip, largest.dtype, scale), chip.units)
+    moved = tuple(work.in_hbm), tuple(work.in_chip)
+    return fastest(largest, *moved, vector, pace(chip, largest.dtype, scale), chip.units)
 
 
 def pace(chip: Chip, dtype: str, scale: float = 1.0) -> Pace:

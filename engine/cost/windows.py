@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, isinf
+from math import ceil, inf, isinf
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Pace:
 
 
 def cut(matmul: Matmul, hbm: Sequence[float], onchip: Sequence[float], units: Units) -> Cuts:
-    """The ways to cut `matmul` that fit `units.vmem`, or the one that comes nearest.
+    """The ways to cut `matmul` that fit `units.vmem`; none where even the smallest windows meet too much else.
 
     `hbm` and `onchip` are all bytes by `Role`. Windows are tiles of 8 rows by 128 columns or multiples of them, each
     dimension halved as often as that goes; windows of several whole batches are doubled.
@@ -84,8 +84,6 @@ def cut(matmul: Matmul, hbm: Sequence[float], onchip: Sequence[float], units: Un
         in_chip = np.zeros_like(in_chip)
     held = BUFFERS * (in_hbm + in_chip).sum(axis=0) + _ACCUMULATOR * batch * rows * columns
     fits = held <= units.vmem
-    if not fits.any():
-        fits = held == held.min()
     return Cuts(
         steps=np.ceil(matmul.k / depth)[fits],
         rows=np.ceil(matmul.m / rows)[fits],
@@ -153,5 +151,5 @@ def _sweep(last: Floats, anew: Floats, turning: Floats, staying: Floats, turns: 
 def fastest(
     matmul: Matmul, hbm: tuple[float, ...], onchip: tuple[float, ...], vector: float, pace: Pace, units: Units
 ) -> float:
-    """Seconds of the fastest cut."""
-    return float(seconds(cut(matmul, hbm, onchip, units), vector, pace).min())
+    """Seconds of the fastest cut; infinity where none fits."""
+    return float(seconds(cut(matmul, hbm, onchip, units), vector, pace).min(initial=inf))

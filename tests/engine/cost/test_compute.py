@@ -13,7 +13,7 @@ from benchmarks.costs import GOALS, compare
 from engine.chips.library import load_chip
 from engine.cost.compute import PICO, einsum_time, instruction_time, matmul_seconds, work_time
 from engine.cost.matmul import Matmul
-from engine.cost.work import Work
+from engine.cost.work import Role, Work
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from tests.engine.chips.test_machines import machine
@@ -21,6 +21,11 @@ from tests.places import ROOT
 
 V4 = load_chip("tpu-v4")
 sizes = st.integers(1, 5000)
+
+
+def reading(size: float) -> list[float]:
+    """Bytes by role."""
+    return [size if role == Role.READ else 0.0 for role in Role]
 
 
 def product(m: int, n: int, k: int, batch: int = 1) -> Matmul:
@@ -72,25 +77,25 @@ def test_resources_join_between_their_maximum_and_their_sum(
     name: str, hbm: float, narrow: float, ports: float, ops: float
 ) -> None:
     chip = load_chip(name)
-    alone = [Work(hbm=hbm), Work(narrow=narrow, ports=ports), Work(vector=ops)]
+    alone = [Work(in_hbm=reading(hbm)), Work(narrow=narrow, ports=ports), Work(vector=ops)]
     times = [work_time(work, chip) - chip.units.launch for work in alone]
-    joined = work_time(Work(hbm=hbm, narrow=narrow, ports=ports, vector=ops), chip) - chip.units.launch
+    joined = work_time(Work(in_hbm=reading(hbm), narrow=narrow, ports=ports, vector=ops), chip) - chip.units.launch
     assert max(times) - 1 <= joined <= sum(times) + 3
 
 
 def test_hbm_traffic_takes_its_time_after_its_first_window() -> None:
-    assert work_time(Work(hbm=1e9), V4) == pytest.approx(1e9 / V4.hbm_bandwidth * PICO, rel=5e-3)
-    assert work_time(Work(hbm=1e9), V4) > 1e9 / V4.hbm_bandwidth * PICO
+    assert work_time(Work(in_hbm=reading(1e9)), V4) == pytest.approx(1e9 / V4.hbm_bandwidth * PICO, rel=5e-3)
+    assert work_time(Work(in_hbm=reading(1e9)), V4) > 1e9 / V4.hbm_bandwidth * PICO
 
 
 def test_with_a_matmul_hbm_traffic_is_slower() -> None:
-    found = work_time(Work([product(8, 128, 128)], hbm=1e9), V4)
+    found = work_time(Work([product(8, 128, 128)], in_hbm=reading(1e9)), V4)
     assert found == pytest.approx(1e9 / (V4.hbm_bandwidth * 0.62) * PICO, rel=1e-2)
 
 
 def test_a_part_of_what_runs_beside_a_matmul_shows() -> None:
     alone = work_time(Work([product(8192, 8192, 8192)]), V4)
-    beside = work_time(Work([product(8192, 8192, 8192)], hbm=1e8), V4)
+    beside = work_time(Work([product(8192, 8192, 8192)], in_hbm=reading(1e8)), V4)
     assert beside - alone == pytest.approx(0.15 * 1e8 / (V4.hbm_bandwidth * 0.62) * PICO, rel=0.25)
 
 

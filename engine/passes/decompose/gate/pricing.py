@@ -16,7 +16,7 @@ from engine.chips.chip import Exclusive
 from engine.chips.machine import Machine
 from engine.cost.collectives import collective_time, ring_time
 from engine.cost.compute import einsum_time, instruction_time, work_time
-from engine.cost.work import Work
+from engine.cost.work import Role, Work
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
 from engine.ir.edit import Editor
@@ -277,8 +277,9 @@ class Pricing:
 
     def _memory(self, size: int) -> int:
         """Moving `size` bytes to or from memory as part of an instruction that runs anyway."""
-        work = work_time(Work(hbm=float(size)), self._machine.chip) - work_time(Work(), self._machine.chip)
-        return max(0, work)
+        work = Work()
+        work.in_hbm[Role.READ] = float(size)
+        return max(0, work_time(work, self._machine.chip) - work_time(Work(), self._machine.chip))
 
 
 def device_lists(groups: Groups, header: Header) -> Lists:
