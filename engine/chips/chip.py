@@ -122,7 +122,7 @@ class Units:
     cores: int
     """Cores of a device: windows of an einsum are dealt to them."""
     vmem: float
-    """Bytes of a core's vector memory that an einsum's windows have to fit; 0 where einsums are not cut into windows."""
+    """Bytes of a core's vector memory, which an einsum's windows have to fit; 0 where it is not cut into any."""
     step: int
     """Picoseconds that a step of an einsum, one window of either operand, takes beside its work."""
     tail: float

@@ -132,6 +132,7 @@ def seconds(cuts: Cuts, vector: Floats | float, pace: Pace) -> Floats:
     )
     each = np.where(cuts.steps > 1, split, whole)
     windows = cuts.batches * cuts.rows * cuts.columns
+    each = np.where(windows * cuts.steps == 1, last, each)
     filling = BUFFERS * (operands + moved[Role.READ]) + moved[Role.WRITTEN]
     total: Floats = np.maximum(windows / pace.cores, 1.0) * each + filling
     return total
