@@ -63,6 +63,11 @@ CASES: Mapping[str, Case] = {
         "tpu:v5e:4x4", _on(4, 4), (2, 32, 2048, 5120, 40, 128, 13824), WITHOUT_DECOMPOSITION
     ),
     "decoder_v5p-2x2x1_2x2_d3072": Case("tpu:v5p:2x2x1", _on(2, 2), (2, 16, 2048, 3072, 24, 128, 8192)),
+    # Compiled after the form of the model and its constants were settled, and nothing was changed for them.
+    "decoder_v5p-2x2x2_2x4_d4096": Case("tpu:v5p:2x2x2", _on(2, 4), (2, 16, 4096, 4096, 32, 128, 14336)),
+    "decoder_v5e-2x4_2x4_d3584_whole": Case(
+        "tpu:v5e:2x4", _on(2, 4), (2, 16, 2048, 3584, 28, 128, 18944), WITHOUT_DECOMPOSITION
+    ),
     "decoder_v5p-2x2x4_4x4_d6144_whole": Case(
         "tpu:v5p:2x2x4", _on(4, 4), (2, 32, 2048, 6144, 48, 128, 16384), WITHOUT_DECOMPOSITION
     ),

@@ -21,7 +21,7 @@ from engine.cost.matmul import Matmul
 from engine.cost.work import Role
 
 BUFFERS = 2
-"""Windows of an array that the vector memory holds: one is worked on, one is on its way. Both are filled at first."""
+"""Windows of an array that the vector memory holds: one is worked on, one is on its way. Operands fill both at first."""
 _LANES = 128
 """Elements of the minor dimension in a tile of memory."""
 _ACCUMULATOR = 4
@@ -133,7 +133,7 @@ def seconds(cuts: Cuts, vector: Floats | float, pace: Pace) -> Floats:
     each = np.where(cuts.steps > 1, split, whole)
     windows = cuts.batches * cuts.rows * cuts.columns
     each = np.where(windows * cuts.steps == 1, last, each)
-    filling = BUFFERS * (operands + moved[Role.READ]) + moved[Role.WRITTEN]
+    filling = BUFFERS * operands + moved[Role.WRITTEN]
     total: Floats = np.maximum(windows / pace.cores, 1.0) * each + filling
     return total
 

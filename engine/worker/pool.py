@@ -9,13 +9,18 @@ from typing import Any
 
 from engine.control import QUIET, Cancelled, Control
 from engine.errors import WorkerError
-from engine.worker.call import GRACE, Call, Process
+from engine.worker.call import GRACE, Call, Died, Process
 
 IDLE = 2
 """How many idle workers are kept for each environment."""
 
 POLL = 0.05
 """Seconds between two looks at whether the user has cancelled."""
+
+_STILLBORN = (
+    "a worker process was started, but it ended before it took any work. A program that starts workers has to be a file, "
+    "not standard input, and does its work under if __name__ == '__main__'."
+)
 
 
 class Pool:
@@ -44,12 +49,16 @@ class Pool:
         """
         wanted = dict(environment or {})
         while True:
-            process = self._take(wanted, near) or self._spawn(wanted)
+            idle = self._take(wanted, near)
+            process = idle or self._spawn(wanted)
             process.remember(near)
             try:
                 return Call(process, target, args, kwargs, deadline, self._give_back)
             except OSError:
+                said = process.said().strip()
                 self._drop(process)
+            if idle is None:
+                raise Died(_STILLBORN + (f" Its last words: {said.splitlines()[-1]}" if said else ""), said)
 
     def prepare(self, target: str) -> None:
         """Start a worker that runs ``module:function`` before it serves its first call: an import, or a rehearsal.

@@ -293,3 +293,17 @@ def test_a_worker_that_cannot_be_started_is_a_sentence_and_leaves_nothing(
     with pytest.raises(WorkerError, match=r"Cannot allocate memory\. Close other programs"):
         Pool().start(f"{JOBS}:add", 2, b=3)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_fresh_worker_that_takes_no_work_is_not_started_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the program is read from standard input: each new process dies before it listens."""
+    started: list[object] = []
+
+    def refuse(process: object, *_: object) -> None:
+        started.append(process)
+        raise BrokenPipeError
+
+    monkeypatch.setattr("engine.worker.pool.Call", refuse)
+    with pytest.raises(Died, match="ended before it took any work"):
+        Pool().start("tests.engine.worker.jobs:add", 1, 2)
+    assert len(started) == 1
