@@ -21,7 +21,7 @@ from engine.cost.matmul import Matmul
 from engine.cost.work import Role
 
 BUFFERS = 2
-"""Windows of an array that the vector memory holds: one is worked on, one is on its way. Operands fill both at first."""
+"""Windows of an array in the vector memory: one is worked on, one is on its way. Operands fill both at first."""
 _LANES = 128
 """Elements of the minor dimension in a tile of memory."""
 _ACCUMULATOR = 4

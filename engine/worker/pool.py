@@ -18,8 +18,8 @@ POLL = 0.05
 """Seconds between two looks at whether the user has cancelled."""
 
 _STILLBORN = (
-    "a worker process was started, but it ended before it took any work. A program that starts workers has to be a file, "
-    "not standard input, and does its work under if __name__ == '__main__'."
+    "a worker process was started, but it ended before it took any work. A program that starts workers has to be a "
+    "file, not standard input, and does its work under if __name__ == '__main__'."
 )
 
 
