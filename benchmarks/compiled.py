@@ -58,6 +58,10 @@ CASES: Mapping[str, Case] = {
     "decoder_v4-2x2x4_4x4_d6144_b32_whole": Case(
         "tpu:v4:2x2x4", _on(4, 4), (2, 32, 2048, 6144, 48, 128, 16384), WITHOUT_DECOMPOSITION
     ),
+    "decoder_v4-2x2x2_2x4_d3584_whole": Case(
+        "tpu:v4:2x2x2", _on(2, 4), (2, 16, 2048, 3584, 28, 128, 18944), WITHOUT_DECOMPOSITION
+    ),
+    "decoder_v4-2x2x2_2x4_d4096": Case("tpu:v4:2x2x2", _on(2, 4), (2, 16, 4096, 4096, 32, 128, 14336)),
     "decoder_v5e-2x2_2x2_d2048": Case("tpu:v5e:2x2", _on(2, 2), (2, 8, 2048, 2048, 16, 128, 5632)),
     "decoder_v5e-4x4_4x4_d5120_whole": Case(
         "tpu:v5e:4x4", _on(4, 4), (2, 32, 2048, 5120, 40, 128, 13824), WITHOUT_DECOMPOSITION

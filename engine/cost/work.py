@@ -42,6 +42,13 @@ REDUCING = frozenset({"reduce", "reduce-window", "select-and-scatter"})
 SORTING = frozenset({"fft", "sort", "topk"})
 """What takes about n·log n operations."""
 MATMULS = frozenset({"dot", "convolution"})
+_SENT = frozenset(
+    {
+        "all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all",
+        "reduce-scatter",
+    }
+)  # fmt: skip
+"""Collectives: inside a fusion they travel while it computes, as in an asynchronous collective fusion of TPUs."""
 _WORD = 32
 """Bits of an element of a vector register."""
 
@@ -201,6 +208,7 @@ class _Backwards:
         self._wanted = dict.fromkeys(self._local, 0.0)
         self._root = self._local[computation.root_id]
         self._in_place: set[int] = set()
+        self._carries = any(i.opcode in _SENT for i in computation.instructions)
         self._roles: dict[int, Role] = {}
         """Of the instructions that are asked for."""
         self._work = Work()
@@ -228,11 +236,14 @@ class _Backwards:
             outputs = [self._local[o] for o in self._root.operand_ids]
         writes: list[float] = []
         for output in outputs:
-            self._wanted[output.id] = 1.0
-            self._roles[output.id] = Role.READ
             behind = output
             while behind.opcode == "bitcast":
                 behind = self._local[behind.operand_ids[0]]
+            if self._carries and (behind.opcode in _SENT or behind.opcode == "parameter"):
+                writes.append(0.0)
+                continue
+            self._wanted[output.id] = 1.0
+            self._roles[output.id] = Role.READ
             if behind.opcode == "dynamic-update-slice":
                 self._in_place.add(behind.id)
                 writes.append(_ratio(self._local[behind.operand_ids[1]].shape, behind.shape))

@@ -63,7 +63,7 @@ def test_a_long_contraction_is_cut_where_tiles_leave_multiprocessors_idle(chip: 
     """XLA's authors measured 11.5 µs for 512×512×4096 on H100, 10.5 on B200; uncut, its tiles would take 45 and 26."""
     small = product(512, 512, 4096)
     measured = {"h100": 11.5e-6, "b200": 10.5e-6}[chip]
-    work = Work([small], hbm=2 * (2 * 512 * 4096 + 512 * 512))
+    work = Work([small], in_hbm=[2 * 512 * 4096, 2 * 512 * 4096, 0, 2 * 512 * 512])
     assert work_time(work, load_chip(chip)) / PICO == pytest.approx(measured, rel=0.25)
     units = load_chip(chip).units
     uncut = replace(load_chip(chip), units=replace(units, split_depth=0))

@@ -85,6 +85,31 @@ UPDATE = """
 """
 
 
+def test_a_gather_that_travels_inside_a_fusion_is_no_work_of_it() -> None:
+    """An asynchronous collective fusion of v5e: what is sent, what arrives and its flags only pass through."""
+    module = read_here(b"""HloModule m, num_partitions=4
+
+carrying {
+  a = f32[1024]{0} parameter(0)
+  shard = f32[2048]{0} parameter(1)
+  flag = u32[] parameter(2)
+  sum = f32[1024]{0} add(a, a)
+  whole = f32[8192]{0} all-gather(shard), channel_id=1, replica_groups=[1,4]<=[4], dimensions={0},
+    use_global_device_ids=true
+  ROOT r = (f32[1024]{0}, f32[2048]{0}, f32[8192]{0}, u32[]) tuple(sum, shard, whole, flag)
+}
+
+ENTRY main {
+  a = f32[1024]{0} parameter(0)
+  shard = f32[2048]{0} parameter(1)
+  flag = u32[] parameter(2)
+  ROOT f = (f32[1024]{0}, f32[2048]{0}, f32[8192]{0}, u32[]) fusion(a, shard, flag), kind=kLoop, calls=carrying
+}
+""")
+    work = Reader(module).work(module.by_name["f"])
+    assert (work.hbm, work.vector) == (2 * KB, 1024)
+
+
 def test_an_update_in_place_moves_the_update() -> None:
     found = work(
         UPDATE,
