@@ -6,7 +6,8 @@ that), and the ``[units]`` of every TPU in ``engine/chips/data`` that follow fro
 read. The procedure was written down before its results were compared with any:
 
 - Not fitted: peaks, HBM bandwidth and cores, as documented; the clock that the compiler states; tiles of 8 × 128 by
-  128 (by 256, with an efficiency of their own, on v6e and v7x). Resources join in a roofline.
+  128 (by 256, with an efficiency of their own, on v6e and v7x), of which the stationary one is used for 128 rows at
+  least; 16 MiB of vector memory for windows, the most that the compiler says its kernels use (32 on v6e and v7x).
 - Objective: for each module, for the fusions with and without a matmul, half the mean of |ln(model / compiler)| plus
   half the time-weighted relative error; the mean over all of these. Every module weighs the same.
 - Search: from the documented ideal (first value of each grid: full efficiency, no overhead), every pair of
@@ -15,7 +16,7 @@ read. The procedure was written down before its results were compared with any:
 - Other chips: times in cycles, work per core and cycle; the matmul rate as a share of its documented peak. What passes
   the vector units and lies in HBM takes the time of that, as documented, and cycles to load and store. What a fusion
   with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, where matmul units are v4's,
-  else at the same share of HBM; its windows are as large.
+  else at the same share of HBM; a step of a window takes as many cycles.
   The memory that v4's compiler places arrays in, space 3, is a common memory next to HBM; that of the others, space 1,
   is the vector memory, which the units work from: reading it takes no time of its own.
 """
