@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil, isinf, pow
+from types import MappingProxyType
 
 from engine.chips.chip import Chip, Units
 from engine.chips.machine import Machine
@@ -14,6 +15,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.module import Module
 
 PICO = 1e12
+_NOTHING: Mapping[Role, float] = MappingProxyType({})
 
 
 def instruction_time(module: Module, instruction: HloInstructionProto, machine: Machine) -> int:
@@ -31,8 +33,12 @@ def einsum_time(
     instruction: HloInstructionProto,
     machine: Machine,
     sizes: Mapping[tuple[int, int], int] = NO_CHANGE,
+    further: Mapping[Role, float] = _NOTHING,
 ) -> int:
-    """Picoseconds of a dot or convolution whose operands' dimensions {(side, dimension): size} have other sizes."""
+    """Picoseconds of a dot or convolution whose operands' dimensions {(side, dimension): size} have other sizes.
+
+    `further`: bytes in HBM by role that its fusion reads besides.
+    """
     lhs, rhs = (module.instructions[o].shape for o in instruction.operand_ids[:2])
     full = matmul_of(instruction, lhs, rhs)
     part = matmul_of(instruction, lhs, rhs, sizes)
@@ -46,6 +52,8 @@ def einsum_time(
     roles = (Role.LHS, Role.RHS, Role.WRITTEN)
     for shape, share, role in zip((lhs, rhs, instruction.shape), scale, roles, strict=True):
         work.move(shape, share, role)
+    for role, size in further.items():
+        work.in_hbm[role] = max(0.0, work.in_hbm[role] + size)
     return work_time(work, machine.chip)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from engine.cost.work import Work
+from engine.cost.work import Role, Work
 from engine.ir import shapes
 from engine.ir.edit import Editor
 from engine.ir.opcodes import ELEMENTWISE
@@ -24,8 +24,10 @@ _MOVES = frozenset({"bitcast", "broadcast", "copy", "dynamic-slice", "iota", "pa
 """What computes nothing."""
 
 
-def written_out(flow: Flow, editor: Editor, use: EinsumUse, sliced: Mapping[int, int | None]) -> Iterator[Work]:
-    """What must be computed before the loop of `use` and was part of the whole einsum.
+def written_out(
+    flow: Flow, editor: Editor, use: EinsumUse, sliced: Mapping[int, int | None]
+) -> Iterator[tuple[int, Work]]:
+    """What must be computed before the loop of `use` and was part of the whole einsum, with the operand it fed.
 
     `sliced` holds for operands (0 lhs, 1 rhs) the dimension along which blocks are sliced off, None where every partial
     einsum takes all of it.
@@ -44,7 +46,7 @@ def written_out(flow: Flow, editor: Editor, use: EinsumUse, sliced: Mapping[int,
         for value in wanted:
             members = _prologue(flow, value, readers)
             if any(flow.opcodes[m] not in ("bitcast", "reshape") for m in members):
-                yield _kernel(flow, members, value)
+                yield side, _kernel(flow, members, value)
 
 
 def put_behind(flow: Flow, editor: Editor, use: EinsumUse) -> Work | None:
@@ -99,7 +101,7 @@ def _kernel(flow: Flow, members: Sequence[int], result: int) -> Work:
     work = Work()
     for operand, share in _read(flow, members).items():
         work.move(flow.instructions[operand].shape, share)
-    work.move(flow.instructions[result].shape, 1.0)
+    work.move(flow.instructions[result].shape, 1.0, Role.WRITTEN)
     work.vector = float(
         sum(shapes.element_count(flow.instructions[m].shape) for m in members if flow.opcodes[m] not in _MOVES)
     )

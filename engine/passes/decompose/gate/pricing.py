@@ -230,9 +230,19 @@ class Pricing:
         found = self._lost_times.get(key)
         if found is None:
             sliced = {1 - use.side: use.other_dim} if gathers else {use.side: use.dim, 1 - use.side: use.other_dim}
-            works = written_out(self._flow, self._editor, use, sliced)
-            found = self._lost_times[key] = sum(work_time(work, self._machine.chip) for work in works)
+            works = list(written_out(self._flow, self._editor, use, sliced))
+            kernels = sum(work_time(work, self._machine.chip) for _, work in works)
+            found = self._lost_times[key] = max(0, kernels - self._inside(use, works)) if works else 0
         return found
+
+    def _inside(self, use: EinsumUse, works: Iterable[tuple[int, Work]]) -> int:
+        """Time that the whole einsum took longer for computing `works` on the way, from what they read."""
+        further = dict.fromkeys((Role.LHS, Role.RHS), 0.0)
+        for side, work in works:
+            further[Role(side)] += work.in_hbm[Role.READ] - work.in_hbm[Role.WRITTEN]
+        written = self._flow.instructions[use.instruction]
+        fused = einsum_time(self._flow.module, written, self._machine, further=further)
+        return fused - self._einsum(written, _WHOLE)
 
     def _lost_behind(self, use: EinsumUse) -> int:
         """Time of what followed the whole einsum in its fusion and follows the loop by itself."""

