@@ -11,7 +11,7 @@ import pytest
 from engine.hlo.reading import read_here
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import LEAST_GAIN, fair_base, is_faster, with_fusion
-from engine.session.plan import DEFAULT_SCHEDULERS, WHOLE, MachineSpec, Plan, plain_plan, whole_plan
+from engine.session.plan import DEFAULT_SCHEDULERS, WHOLE, Plan, plain_plan, whole_plan
 from engine.session.pruning import default_variants
 from engine.session.tuning import tune
 from tests.places import COMPILED, SAMPLES
@@ -37,8 +37,8 @@ def test_what_has_to_be_beaten_is_asynchronous() -> None:
 
 def test_another_list_scheduler_alone_is_no_gain() -> None:
     """Top-down is faster here than bottom-up, with nothing decomposed: what has to be beaten is the best of them."""
-    module = read_here((SAMPLES / "mlp_fig3_train_2x2_f32.hlo").read_bytes())
-    at = Evaluator(module, MachineSpec("tpu-v5p"))
+    module = read_here((SAMPLES / "decoder_fig3_scan_8x8_large.hlo").read_bytes())
+    at = Evaluator(module)
     base = at.evaluate(plain_plan(module), "as loaded")
     fair = fair_base(at, base)
     orders = {name: at.evaluate(replace(whole_plan(module), scheduler=name)) for name in DEFAULT_SCHEDULERS}
