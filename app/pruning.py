@@ -1,9 +1,9 @@
 """Default plans give way to what reports show under their name, once everything is drawn, and are called what they are.
 
 Reports try each row of sites whole before they show anything, and every default scheduler on what decomposes nothing;
-the window shows the plans as they are first. Only where the
-user has not chosen the plan: an entry as it was opened, with its plan and its name untouched, or what was made of it
-here and is now asked for on another machine. It is no step that Undo takes back, for nothing that was decided is lost.
+the window shows the plans as they are first. Only where the user has not chosen the plan: an entry as it was opened,
+with its plan and its name untouched, or what was made of it here and is now asked for on another machine. It is no step
+that Undo takes back, for nothing that was decided is lost.
 """
 
 from __future__ import annotations

@@ -173,7 +173,11 @@ def test_a_file_that_cannot_be_added_leaves_the_session_as_it_is(
     qtbot: QtBot, explorer: Explorer, tmp_path: Path
 ) -> None:
     explorer.open(str(FORWARD))
-    before = wait(qtbot, explorer, 1)
+    wait(qtbot, explorer, 1)
+    # Default plans give way to better ones behind the first pictures.
+    qtbot.waitUntil(lambda: not any(job.state == "running" for job in explorer.jobs()), timeout=LONG)
+    qtbot.wait(100)
+    before = explorer.store.state
     bad = tmp_path / "bad.hlo"
     bad.write_text("HloModule m\nENTRY e {\n  ROOT r = f32[] negate(nobody)\n}\n", "utf-8")
     said = explorer.window.notices.texts

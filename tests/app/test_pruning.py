@@ -99,11 +99,11 @@ def test_what_decomposes_nothing_is_in_the_order_that_gains_are_measured_against
     qtbot: QtBot, explorer: Explorer
 ) -> None:
     """Top-down is faster than bottom-up on the first chip, not on the second."""
-    path, store = SAMPLES / "mlp_fig3_train_2x2_f32.hlo", explorer.store
+    path, store = SAMPLES / "mlp_fig3_train_2x4_bf16.hlo", explorer.store
     explorer.open(str(path))
     orders = []
     qtbot.waitUntil(lambda: len(store.state.entries) == 3, timeout=LONG)
-    for chip in ("tpu-v5e", "tpu-v4"):
+    for chip in ("tpu-v7x", "tpu-v4"):
         store.become("Machine", edits.on_machine(store.state, MachineSpec(chip)))
         plan, makespan = whole_of(path, chip)
 
