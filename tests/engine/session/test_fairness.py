@@ -11,7 +11,7 @@ import pytest
 from engine.hlo.reading import read_here
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import LEAST_GAIN, fair_base, is_faster, with_fusion
-from engine.session.plan import DEFAULT_SCHEDULERS, WHOLE, Plan, plain_plan, whole_plan
+from engine.session.plan import DEFAULT_SCHEDULERS, WHOLE, MachineSpec, Plan, plain_plan, whole_plan
 from engine.session.pruning import default_variants
 from engine.session.tuning import tune
 from tests.places import COMPILED, SAMPLES
