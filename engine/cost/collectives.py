@@ -18,6 +18,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Bools, Ints
 from engine.ir.groups import Groups, Lists
 from engine.ir.module import Header
+from engine.quantities import counted_text
 
 PICO = 1e12
 
@@ -366,12 +367,12 @@ def _switched(machine: Machine, opcode: str, groups: Lists, size: int) -> _Moved
     assert isinstance(topology, Domains)
     assert isinstance(network, DomainLinks)
     members = len(groups[0])
-    devices = np.array(groups, np.int64)
-    domain_of = devices // topology.domain
+    chips = machine.position[np.array(groups, np.int64)]
+    domain_of = chips // topology.domain
     spanned = len(np.unique(domain_of[0]))
     sent = size * (members - 1) / members
     ports = np.zeros((2, topology.size))
-    ports[:, devices.ravel()] = sent
+    ports[:, chips.ravel()] = sent
     time = _slowed(machine, sent, sent / topology.link.usable * PICO)
     latency = (members - 1 if spanned == 1 else members // spanned - 1) * topology.link_latency
     carried = [ports.ravel()]
@@ -400,7 +401,7 @@ def pairs_of(instruction: HloInstructionProto, header: Header) -> Lists:
     wrong = next((id_ for pair in pairs for id_ in pair if not 0 <= id_ < limit), None)
     if wrong is not None:
         raise UnsupportedError(
-            f"{instruction.name}: its pairs name {what} {wrong}, but the module has {limit} {what}s;"
+            f"{instruction.name}: its pairs name {what} {wrong}, but the module has {counted_text(limit, what)};"
             " check num_partitions and replica_count in its header"
         )
     if not instruction.channel_id:

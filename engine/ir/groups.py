@@ -20,6 +20,7 @@ from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto, MeshAxesReplicaGroupListProto
 from engine.ir.graph import Ints
 from engine.ir.module import Header
+from engine.quantities import counted_text
 
 Lists = tuple[tuple[int, ...], ...]
 
@@ -207,8 +208,8 @@ def _checked(lists: Lists, instruction: HloInstructionProto, header: Header) -> 
             if not 0 <= member < limit:
                 what = "replica" if kind == "both" else kind
                 raise UnsupportedError(
-                    f"{instruction.name}: its groups name {what} {member}, but the module has {limit}"
-                    f" {what}s; check num_partitions and replica_count in its header"
+                    f"{instruction.name}: its groups name {what} {member}, but the module has "
+                    f"{counted_text(limit, what)}; check num_partitions and replica_count in its header"
                 )
             if member in seen:
                 raise UnsupportedError(f"{instruction.name}: {member} is in its groups twice")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -222,6 +224,17 @@ def test_groups_of_different_sizes_take_as_long_as_the_slowest() -> None:
     )
 
 
+@pytest.mark.parametrize("opcode", WHOLE)
+def test_groups_in_a_switched_network_lie_where_the_machine_puts_their_devices(opcode: str) -> None:
+    """Every second device in one node: groups of neighbours by number cross the network, those by place do not."""
+    network = machine(16, chip="h100", topology="2x8")
+    dealt = replace(network, position=np.arange(16).reshape(8, 2).T.ravel())
+    dealt_out = tuple(tuple(range(first, 16, 2)) for first in (0, 1))
+    inside, across = (tuple(tuple(range(k * 8, k * 8 + 8)) for k in (0, 1)), dealt_out)
+    assert collective_time(dealt, opcode, inside, MB).time == collective_time(network, opcode, across, MB).time
+    assert collective_time(network, opcode, inside, MB).time < collective_time(dealt, opcode, inside, MB).time
+
+
 def permute(*pairs: tuple[int, int], channel: int) -> HloInstructionProto:
     listed = [SourceTarget(source=s, target=t) for s, t in pairs]
     return HloInstructionProto(opcode="collective-permute", channel_id=channel, source_target_pairs=listed)
@@ -237,5 +250,5 @@ def test_pairs_are_partitions_with_a_channel_and_replicas_without() -> None:
 def test_pairs_that_the_module_does_not_have() -> None:
     with pytest.raises(UnsupportedError, match="name partition 9, but the module has 8 partitions"):
         pairs_of(permute((0, 9), channel=1), Header(num_partitions=8))
-    with pytest.raises(UnsupportedError, match="replica 1, but the module has 1 replicas"):
+    with pytest.raises(UnsupportedError, match="replica 1, but the module has 1 replica;"):
         pairs_of(permute((0, 1), channel=0), Header(num_partitions=8))
