@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import jax
 import pytest
 
+from engine.export.payload import lapstrake_job
 from tests.job.processes import altered, bundled, captured, damaged, train
 
 CHANGES = {
@@ -51,6 +54,20 @@ def test_another_compiler_is_refused(order_bundle: Path, tmp_path: Path, name: s
     other = altered(order_bundle, tmp_path / "b", lambda manifest: manifest["versions"].update({name: "0.9.0"}))
     run, _ = train(tmp_path, BUNDLE=str(other), ROUTE="install", STEPS="2")
     assert f"order: not installed, the plan was made with {name} 0.9.0" in run["said"]
+
+
+def test_a_plan_belongs_to_the_devices_of_its_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever jax would take by default: a mesh of CPU devices on a machine with GPUs is the CPU's."""
+    clients = {name: SimpleNamespace(platform=name, platform_version=f"{name} 1") for name in ("gpu", "cpu")}
+
+    def devices(platform: str | None = None) -> list[SimpleNamespace]:
+        if platform not in (None, *clients):
+            raise RuntimeError(f"Unknown backend {platform}")
+        return [SimpleNamespace(client=clients[platform or "gpu"])]
+
+    monkeypatch.setattr(jax, "devices", devices)
+    assert lapstrake_job.versions("cpu")["platform_version"] == "cpu 1"
+    assert lapstrake_job.versions()["platform"] == lapstrake_job.versions("tpu")["platform"] == "gpu"
 
 
 def test_a_changed_byte_is_refused(order_bundle: Path, tmp_path: Path) -> None:

@@ -154,7 +154,8 @@ class Bundle:
         manifest = self.manifest()
         if manifest["structure"]:
             raise Mismatch("the plan changes the program, not only its order: use load(…).wrap(step)")
-        written, here = manifest["versions"], versions()
+        written = manifest["versions"]
+        here = versions(written["platform"])
         for name in ("jaxlib", "platform", "platform_version"):
             if written[name] != here[name]:
                 raise Mismatch(
@@ -815,9 +816,15 @@ def _fusion_in_words(text: str, wanted: Sequence[Sequence[str]]) -> str:
 # --- how programs are compared ---------------------------------------------------------------------------------------
 
 
-def versions() -> dict[str, str]:
-    """What a plan depends on."""
-    client = jax.devices()[0].client
+def versions(platform: str | None = None) -> dict[str, str]:
+    """What a plan depends on: of `platform` where jax has such devices, be they its default or not, else of its default.
+
+    A step is compiled for the devices of its mesh: on a machine with GPUs these may be the CPU's.
+    """
+    try:
+        client = jax.devices(platform)[0].client
+    except RuntimeError:  # jax knows no such platform here
+        client = jax.devices()[0].client
     return {
         "jax": jax.__version__,
         "jaxlib": JAXLIB,
