@@ -817,7 +817,7 @@ def _fusion_in_words(text: str, wanted: Sequence[Sequence[str]]) -> str:
 
 
 def versions(platform: str | None = None) -> dict[str, str]:
-    """What a plan depends on: of `platform` where jax has such devices, be they its default or not, else of its default.
+    """What a plan depends on: of `platform` where jax has devices of it, its default or not; else of the default.
 
     A step is compiled for the devices of its mesh: on a machine with GPUs these may be the CPU's.
     """
