@@ -173,17 +173,25 @@ class _Buffering:
         return self._operand(instruction, 0)
 
     def _loop(self, node: int, instruction: HloInstructionProto) -> Value:
-        """A loop works in its initial state's buffers, but for those that something else still needs."""
+        """A loop works in its initial state's buffers, but for those that something else still needs: be it another
+        element of the state, since each has a place of its own, unless the body leaves both as they are."""
         state = self._operand(instruction, 0)
-        unchanged = aliasing.forwarded(self.module.computations[instruction.called_computation_ids[0]])
+        same = aliasing.forwarded(self.module.computations[instruction.called_computation_ids[0]])
+        unchanged = {at for at, source in same.items() if source == (0, at)}
         kept = self.module.is_scheduled
+        taken = {buffer for at in unchanged for buffer in _flat(_at(state, at))}
 
         def visit(shape: ShapeProto, value: Value, at: Index) -> Value:
+            if at in unchanged:
+                return value
             if isinstance(value, tuple):
                 return tuple(visit(part, value[k], (*at, k)) for k, part in enumerate(shape.tuple_shapes[: len(value)]))
-            if value == NOWHERE or kept or unchanged.get(at) == (0, at) or self._may_overwrite(node, 0, at, must=False):
+            if value == NOWHERE or kept:
                 return value
-            return self._new(node, shape)
+            if value in taken or not self._may_overwrite(node, 0, at, must=False):
+                return self._new(node, shape)
+            taken.add(value)
+            return value
 
         return visit(instruction.shape, state, ())
 
@@ -203,10 +211,15 @@ class _Buffering:
     def _in_place(
         self, node: int, instruction: HloInstructionProto, shared: dict[Index, tuple[int, Index]], must: bool
     ) -> Value:
+        taken: set[int] = set()
+
         def visit(shape: ShapeProto, at: Index) -> Value:
             if at in shared and self._may_overwrite(node, *shared[at], must=must):
                 number, index = shared[at]
-                return _at(self._operand(instruction, number), index)
+                value = _at(self._operand(instruction, number), index)
+                if must or taken.isdisjoint(_flat(value)):  # one operand has room for one result
+                    taken.update(_flat(value))
+                    return value
             if shape.tuple_shapes:
                 return tuple(visit(part, (*at, k)) for k, part in enumerate(shape.tuple_shapes))
             return self._new(node, shape)

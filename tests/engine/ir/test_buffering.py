@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.hlo.reading import read_here
 from engine.ir.buffering import buffers_of
 from engine.ir.buffers import Buffers
@@ -178,6 +180,66 @@ def test_a_loop_copies_state_that_something_else_reads() -> None:
     )
     copies = defined(graph, buffers, "l")
     assert sorted(buffers.size[copies].tolist()) == [4, 32], "the changed state and the counter, not the unchanged w"
+
+
+@pytest.mark.parametrize("header", ["", ", is_scheduled=true"])
+def test_elements_of_a_loop_s_state_have_places_of_their_own(header: str) -> None:
+    """Moments of an optimiser begin as the same zeros, and do not stay the same. A scheduled module says it itself."""
+    _, graph, buffers = loaded(
+        """  p = f32[1024,256] parameter(0)
+  zero = f32[] constant(0)
+  z = f32[1024,256] broadcast(zero), dimensions={}
+  t = (f32[1024,256], f32[1024,256], f32[1024,256], f32[1024,256]) tuple(z, z, p, p)
+  l = (f32[1024,256], f32[1024,256], f32[1024,256], f32[1024,256]) while(t), condition=never, body=moments
+  m = f32[1024,256] get-tuple-element(l), index=0
+  v = f32[1024,256] get-tuple-element(l), index=1
+  ROOT r = f32[1024,256] add(m, v)""",
+        before="""
+moments {
+  s = (f32[1024,256], f32[1024,256], f32[1024,256], f32[1024,256]) parameter(0)
+  m = f32[1024,256] get-tuple-element(s), index=0
+  v = f32[1024,256] get-tuple-element(s), index=1
+  a = f32[1024,256] get-tuple-element(s), index=2
+  b = f32[1024,256] get-tuple-element(s), index=3
+  n = f32[1024,256] add(m, a)
+  w = f32[1024,256] multiply(v, b)
+  ROOT t = (f32[1024,256], f32[1024,256], f32[1024,256], f32[1024,256]) tuple(n, w, a, b)
+}
+
+never {
+  s = (f32[1024,256], f32[1024,256], f32[1024,256], f32[1024,256]) parameter(0)
+  ROOT c = pred[] constant(false)
+}
+""",
+        header=header,
+    )
+    made = [buffers.size[b] for b in defined(graph, buffers, "l")]
+    assert made == ([] if header else [MIB]), "one of m and v in the zeros, and neither of a and b, which stay p"
+
+
+def test_of_two_results_in_place_of_one_operand_one_is_a_copy() -> None:
+    _, graph, buffers = loaded(
+        """  x = f32[2] parameter(0)
+  i = s32[] parameter(1)
+  y = f32[8] parameter(2)
+  z = f32[8] negate(y)
+  f = (f32[8], f32[8]) fusion(z, x, i), kind=kLoop, calls=updates
+  a = f32[8] get-tuple-element(f), index=0
+  b = f32[8] get-tuple-element(f), index=1
+  ROOT r = f32[8] add(a, b)""",
+        before="""
+updates {
+  a = f32[8] parameter(0)
+  b = f32[2] parameter(1)
+  i = s32[] parameter(2)
+  n = f32[2] negate(b)
+  u = f32[8] dynamic-update-slice(a, b, i)
+  v = f32[8] dynamic-update-slice(a, n, i)
+  ROOT t = (f32[8], f32[8]) tuple(u, v)
+}
+""",
+    )
+    assert len(defined(graph, buffers, "f")) == 1
 
 
 def test_in_place_fusions_and_declared_aliases() -> None:
