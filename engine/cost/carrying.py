@@ -23,8 +23,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
 from engine.ir.module import Module
-
-_EINSUMS = frozenset({"dot", "convolution", "ragged-dot"})
+from engine.ir.opcodes import MATMULS
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +171,9 @@ class Loaded:
 
 def _einsums(module: Module, instruction: HloInstructionProto) -> Iterator[HloInstructionProto]:
     """An einsum itself, or those in a fusion."""
-    if instruction.opcode in _EINSUMS:
+    if instruction.opcode in MATMULS:
         yield instruction
-    yield from (inner for inner in _inside(module, instruction) if inner.opcode in _EINSUMS)
+    yield from (inner for inner in _inside(module, instruction) if inner.opcode in MATMULS)
 
 
 def _inside(module: Module, instruction: HloInstructionProto) -> Iterator[HloInstructionProto]:

@@ -1,9 +1,9 @@
-"""Dots and convolutions as batched matmuls: which dimension plays which role, and how many multiplications are real."""
+"""Dots and convolutions as batched matmuls: which dimension plays which role, how many multiplications are real."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import gcd, prod
 from types import MappingProxyType
@@ -53,14 +53,13 @@ def matmul_of(
     rhs: ShapeProto,
     sizes: Mapping[tuple[int, int], int] = NO_CHANGE,
 ) -> Matmul:
-    """The matmul that a ``dot`` or ``convolution`` computes.
+    """The matmul that one of `engine.ir.opcodes.MATMULS` computes.
 
     `sizes` gives other extents to dimensions of operands, as {(side, dimension): size}; the dimension of the other
     operand that it is contracted or batched with follows.
     """
     dtype = shapes.dtype_name(max((lhs.element_type, rhs.element_type), key=shapes.bits))
-    build = _dot if instruction.opcode == "dot" else _convolution
-    found = build(instruction, lhs, rhs, sizes, dtype)
+    found = _BUILDERS[instruction.opcode](instruction, lhs, rhs, sizes, dtype)
     return replace(found, passes=_passes(instruction)) if dtype == "f32" else found
 
 
@@ -92,7 +91,41 @@ def _dot(
     sizes: Mapping[tuple[int, int], int],
     dtype: str,
 ) -> Matmul:
-    numbers = instruction.dot_dimension_numbers
+    return _dense(instruction.dot_dimension_numbers, lhs, rhs, sizes, dtype)
+
+
+def _ragged(
+    instruction: HloInstructionProto,
+    lhs: ShapeProto,
+    rhs: ShapeProto,
+    sizes: Mapping[tuple[int, int], int],
+    dtype: str,
+) -> Matmul:
+    """A matmul for each group, the mean of them: how long each is, only the run knows.
+
+    The dimension that is cut into groups says the mode (RaggedDotDimensionNumbers in XLA's xla_data.proto). Rows: each
+    meets the weights of its group alone. Contracted: each group has a result of its own. Batch: a dot.
+    """
+    numbers = instruction.ragged_dot_dimension_numbers
+    dot = numbers.dot_dimension_numbers
+    dense = _dense(dot, lhs, rhs, sizes, dtype)
+    (cut,) = numbers.lhs_ragged_dimensions
+    if cut in dot.lhs_batch_dimensions:
+        return dense
+    if cut in dot.lhs_contracting_dimensions:
+        groups = instruction.shape.dimensions[0] or 1
+        return replace(dense, batch=dense.batch * groups, k=dense.k / groups)
+    groups = prod(rhs.dimensions[d] for d in numbers.rhs_group_dimensions) or 1
+    return replace(dense, batch=dense.batch * groups, m=dense.m / groups, n=dense.n / groups)
+
+
+def _dense(
+    numbers: DotDimensionNumbers,
+    lhs: ShapeProto,
+    rhs: ShapeProto,
+    sizes: Mapping[tuple[int, int], int],
+    dtype: str,
+) -> Matmul:
     left, right = list(lhs.dimensions), list(rhs.dimensions)
     batch = tuple(zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=True))
     contracting = tuple(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
@@ -150,6 +183,11 @@ def _convolution(
             m *= out * changed[0]
             k *= valid / out * changed[1] if out else 0.0
     return Matmul(batch, m, n, k, dtype)
+
+
+_BUILDERS: Mapping[str, Callable[..., Matmul]] = MappingProxyType(
+    {"convolution": _convolution, "dot": _dot, "ragged-dot": _ragged, "scaled-dot": _dot}
+)
 
 
 def _scales(lhs: ShapeProto, rhs: ShapeProto, sizes: Mapping[tuple[int, int], int]) -> Mapping[tuple[int, int], float]:

@@ -138,9 +138,10 @@ class Pricing:
         if opcode == "fusion":
             return instruction.called_computation_ids[0], *map(self._shape, instruction.operand_ids)
         key = opcode, self._shape(instruction.id), *map(self._shape, instruction.operand_ids)
-        if opcode == "dot":
-            numbers = instruction.dot_dimension_numbers.SerializeToString()
-            return *key, numbers, instruction.precision_config.SerializeToString()
+        if opcode in ("dot", "ragged-dot", "scaled-dot"):
+            numbers = instruction.dot_dimension_numbers, instruction.ragged_dot_dimension_numbers
+            precision = instruction.precision_config
+            return *key, *(field.SerializeToString() for field in (*numbers, precision))
         if opcode in ("convolution", "custom-call"):
             return instruction.id
         return key

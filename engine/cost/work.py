@@ -15,6 +15,7 @@ from engine.cost.matmul import Matmul, library_matmul, matmul_of
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.module import Module
+from engine.ir.opcodes import MATMULS
 
 FREE = frozenset(
     {
@@ -41,7 +42,6 @@ MOVES = frozenset(
 REDUCING = frozenset({"reduce", "reduce-window", "select-and-scatter"})
 SORTING = frozenset({"fft", "sort", "topk"})
 """What takes about n·log n operations."""
-MATMULS = frozenset({"dot", "convolution"})
 _SENT = frozenset(
     {
         "all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all",
@@ -49,6 +49,8 @@ _SENT = frozenset(
     }
 )  # fmt: skip
 """Collectives: inside a fusion they travel while it computes, as in an asynchronous collective fusion of TPUs."""
+_GROUP_SIZES = 2
+"""Operand of a ragged-dot: a few numbers, which no window holds."""
 _WORD = 32
 """Bits of an element of a vector register."""
 
@@ -63,6 +65,10 @@ class Role(IntEnum):
     READ = 2
     """Read beside the result."""
     WRITTEN = 3
+
+
+_SCALED = (Role.LHS, Role.RHS, Role.LHS, Role.RHS)
+"""Of the operands of a scaled-dot: both factors, then the scales of each."""
 
 
 @dataclass(slots=True)
@@ -279,12 +285,18 @@ class _Backwards:
 def _role(instruction: HloInstructionProto, k: int, front: Role) -> Role:
     """Of operand k of an instruction whose result has the role `front`."""
     multiplies = instruction.opcode in MATMULS or library_matmul(instruction) is not None
-    return Role(min(k, Role.RHS)) if multiplies and front == Role.READ else front
+    if not multiplies or front != Role.READ:
+        return front
+    if instruction.opcode == "scaled-dot":
+        return _SCALED[k]
+    return Role(min(k, Role.RHS))
 
 
 def _share_read(instruction: HloInstructionProto, k: int, operands: list[ShapeProto], share: float) -> float:
     """Share of operand k that is needed for `share` of the result."""
     opcode = instruction.opcode
+    if opcode == "ragged-dot" and k == _GROUP_SIZES:
+        return 0.0
     if opcode in MATMULS or opcode in REDUCING or opcode in ("tuple", "concatenate"):
         return share
     if opcode in _SLICING or opcode in ("pad", "broadcast"):

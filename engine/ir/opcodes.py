@@ -28,6 +28,10 @@ ELEMENTWISE = frozenset(
 """Opcodes that compute each element of their result from the same element of every operand."""
 
 
+MATMULS = frozenset({"convolution", "dot", "ragged-dot", "scaled-dot"})
+"""Opcodes that multiply: what matmul units do."""
+
+
 def is_start(opcode: str) -> bool:
     """Whether an instruction begins a transfer and does not wait for it."""
     return opcode.endswith("-start") or opcode in ("send", "recv")

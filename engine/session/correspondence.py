@@ -15,7 +15,7 @@ from engine.control import QUIET, Control
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graphs import graphs_of
 from engine.ir.module import Module
-from engine.ir.opcodes import COLLECTIVES
+from engine.ir.opcodes import COLLECTIVES, MATMULS
 
 WRAPPERS = frozenset({"fusion", "async-start"})
 """Opcodes whose called computation is what they do: its instructions are matched instead of them."""
@@ -24,11 +24,10 @@ _FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitca
 """What takes no time, and is not counted."""
 _LIGHT = _FREE | {"broadcast", "iota", "copy", "reshape", "transpose", "convert", "slice"}
 """What a fusion does by the way."""
-_HEAVY = COLLECTIVES | {"dot", "convolution", "ragged-dot", "custom-call", "fft", "sort", "scatter", "triangular-solve"}
+_HEAVY = COLLECTIVES | MATMULS | {"custom-call", "fft", "sort", "scatter", "triangular-solve"}
 """What a fusion is for, where it holds one of these; else its reductions."""
 _REDUCTIONS = frozenset({"reduce", "reduce-window", "select-and-scatter"})
 
-_EINSUMS = frozenset({"dot", "convolution", "ragged-dot"})
 _EINSUM_NAMES = ("dot_general", "conv_general_dilated")
 """How the op_name of a multiplication ends that a compiler left to a library."""
 
@@ -199,7 +198,7 @@ def _record(instruction: HloInstructionProto) -> _Record:
     op_name = _TAG.sub("", instruction.metadata.op_name)
     does = _blocking(instruction.opcode)
     kind = "transfer" if does in COLLECTIVES else does
-    if does in _EINSUMS or (does == "custom-call" and op_name.endswith(_EINSUM_NAMES)):
+    if does in MATMULS or (does == "custom-call" and op_name.endswith(_EINSUM_NAMES)):
         kind = "einsum"
     return _Record(instruction.id, op_name, does, kind, text, instruction.name)
 

@@ -13,10 +13,10 @@ from engine.chips.budget import Kind
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, PrimitiveType, ShapeProto
 from engine.ir.graph import Graph
 from engine.ir.module import Module
+from engine.ir.opcodes import MATMULS
 from engine.simulate.work import Work
 from engine.timeline.timeline import Category
 
-_EINSUMS = frozenset({"dot", "convolution", "ragged-dot"})
 _EINSUM_CALLS = ("gemm", "matmul", "$dot", "conv")
 """Parts of the names of custom-call targets that are matrix products or convolutions."""
 _LAYOUT = frozenset({"copy", "transpose", "reshape", "bitcast-convert", "copy-start", "copy-done"})
@@ -57,7 +57,7 @@ def content_of(module: Module, computation: int) -> Content:
 
 def is_product(opcode: str) -> bool:
     """Whether an instruction multiplies matrices or convolves."""
-    return opcode in _EINSUMS
+    return opcode in MATMULS
 
 
 def operand_dtype(module: Module, instruction: HloInstructionProto) -> str:
@@ -76,7 +76,7 @@ def compute_categories(module: Module, graph: Graph) -> npt.NDArray[np.uint8]:
     """`Category` of what each node does on the compute stream, shape [n]."""
     categories = np.full(len(graph), Category.ELEMENTWISE, dtype=np.uint8)
     for node, opcode in enumerate(graph.opcodes):
-        if opcode in _EINSUMS:
+        if opcode in MATMULS:
             categories[node] = Category.EINSUM
         elif opcode in _LAYOUT:
             categories[node] = Category.COPY
@@ -93,7 +93,7 @@ def compute_categories(module: Module, graph: Graph) -> npt.NDArray[np.uint8]:
 def _content(module: Module, computation: HloComputationProto) -> Content:
     opcodes = set()
     for instruction in computation.instructions:
-        if instruction.opcode in _EINSUMS:
+        if instruction.opcode in MATMULS:
             return Content(Category.EINSUM, operand_dtype(module, instruction))
         opcodes.add(instruction.opcode)
     moves = opcodes - _SILENT <= _LAYOUT and opcodes & _LAYOUT

@@ -142,6 +142,30 @@ def test_parts_of_an_einsum_cost_an_eighth_and_something(dot: Module, sizes: dic
     assert whole <= 8 * part <= 2.5 * whole
 
 
+GROUPS = b"""HloModule m
+
+ENTRY main {
+  x = bf16[4096,2048]{1,0} parameter(0)
+  w = bf16[8,2048,4096]{2,1,0} parameter(1)
+  groups = s32[8]{0} parameter(2)
+  y = bf16[8,512,2048]{2,1,0} parameter(3)
+  ragged = bf16[4096,4096]{1,0} ragged-dot(x, w, groups), lhs_contracting_dims={1}, rhs_contracting_dims={1},
+    lhs_ragged_dims={0}, rhs_group_dims={0}
+  dot = bf16[8,512,4096]{2,1,0} dot(y, w), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2},
+    rhs_contracting_dims={1}
+  ROOT both = (bf16[4096,4096]{1,0}, bf16[8,512,4096]{2,1,0}) tuple(ragged, dot)
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["tpu-v4", "tpu-v6e", "h100"])
+def test_a_ragged_dot_takes_what_equal_groups_take(chip: str) -> None:
+    module = read_here(GROUPS)
+    at = machine(8, chip=chip)
+    ragged, dot = (instruction_time(module, module.by_name[name], at) for name in ("ragged", "dot"))
+    assert ragged == dot
+
+
 def test_what_costs_nothing(dot: Module) -> None:
     assert instruction_time(dot, dot.by_name["a"], machine(8)) == 0
     assert instruction_time(dot, dot.by_name["c"], machine(8)) == 0

@@ -17,7 +17,7 @@ def matmul(text: str, sizes: dict[tuple[int, int], int] | None = None) -> Matmul
     """Of the root of a one-computation module written after ``ENTRY``."""
     module = read_here(f"HloModule m\n\nENTRY main {{\n{text}\n}}\n".encode())
     root = module.instructions[module.entry.root_id]
-    lhs, rhs = (module.instructions[o].shape for o in root.operand_ids)
+    lhs, rhs = (module.instructions[o].shape for o in root.operand_ids[:2])
     return matmul_of(root, lhs, rhs, sizes or {})
 
 
@@ -51,6 +51,58 @@ def test_the_partner_of_a_changed_dimension_follows(
 ) -> None:
     found = matmul(DOT, sizes)
     assert (found.batch, found.m, found.n, found.k) == expected
+
+
+ROWS = """
+  x = bf16[2,120,64]{2,1,0} parameter(0)
+  w = bf16[4,2,64,32]{3,2,1,0} parameter(1)
+  groups = s32[2,4]{1,0} parameter(2)
+  ROOT d = bf16[2,120,32]{2,1,0} ragged-dot(x, w, groups), lhs_batch_dims={0}, rhs_batch_dims={1},
+    lhs_contracting_dims={2}, rhs_contracting_dims={2}, lhs_ragged_dims={1}, rhs_group_dims={0}
+"""
+CONTRACTED = """
+  x = bf16[2,120,64]{2,1,0} parameter(0)
+  y = bf16[2,120,32]{2,1,0} parameter(1)
+  groups = s32[2,4]{1,0} parameter(2)
+  ROOT d = bf16[4,2,64,32]{3,2,1,0} ragged-dot(x, y, groups), lhs_batch_dims={0}, rhs_batch_dims={0},
+    lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={1}
+"""
+BATCHES = """
+  x = bf16[8,120,64]{2,1,0} parameter(0)
+  w = bf16[8,64,32]{2,1,0} parameter(1)
+  groups = s32[4]{0} parameter(2)
+  ROOT d = bf16[8,120,32]{2,1,0} ragged-dot(x, w, groups), lhs_batch_dims={0}, rhs_batch_dims={0},
+    lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (ROWS, Matmul(batch=2 * 4, m=30, n=32, k=64, dtype="bf16")),
+        (CONTRACTED, Matmul(batch=2 * 4, m=64, n=32, k=30, dtype="bf16")),
+        (BATCHES, Matmul(batch=8, m=120, n=32, k=64, dtype="bf16")),
+    ],
+)
+def test_a_ragged_dot_is_a_matmul_for_each_group(text: str, expected: Matmul) -> None:
+    assert matmul(text) == expected
+
+
+def test_groups_of_less_than_a_row_each_count_the_rows() -> None:
+    """As in decoding, where few tokens meet many experts."""
+    found = matmul(ROWS.replace("120", "3"))
+    assert found.flops == 2 * 2 * 3 * 32 * 64
+
+
+def test_a_scaled_dot_is_a_dot() -> None:
+    found = matmul("""
+  a = f8e4m3fn[128,64]{1,0} parameter(0)
+  b = f8e4m3fn[64,32]{1,0} parameter(1)
+  a_scale = f8e8m0fnu[128,2]{1,0} parameter(2)
+  b_scale = f8e8m0fnu[2,32]{1,0} parameter(3)
+  ROOT d = bf16[128,32]{1,0} scaled-dot(a, b, a_scale, b_scale), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+""")
+    assert found == Matmul(batch=1, m=128, n=32, k=64, dtype="f8e4m3fn")
 
 
 @pytest.mark.parametrize(("precision", "passes"), [("default", 1), ("high", 3), ("highest", 6)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.cost.work import Reader, Work, padded_elements
+from engine.cost.work import Reader, Role, Work, padded_elements
 from engine.hlo.reading import read_here
 from engine.ir import shapes
 
@@ -235,6 +235,46 @@ ENTRY main {
     found = Reader(module).work(module.instructions[module.entry.root_id])
     assert found.ports == 64 * 1024 + 1 + 64
     assert found.vector == 64 * 1024 + 1
+
+
+def test_all_groups_weights_are_read_for_a_ragged_dot() -> None:
+    found = work(
+        "",
+        """
+  x = bf16[120,64]{1,0} parameter(0)
+  w = bf16[4,64,32]{2,1,0} parameter(1)
+  groups = s32[4]{0} parameter(2)
+  ROOT d = bf16[120,32]{1,0} ragged-dot(x, w, groups), lhs_contracting_dims={1}, rhs_contracting_dims={1},
+    lhs_ragged_dims={0}, rhs_group_dims={0}
+""",
+    )
+    assert found.flops == 2 * 120 * 64 * 32
+    assert found.in_hbm[Role.LHS] == 2 * 120 * 64
+    assert found.in_hbm[Role.RHS] == 2 * 4 * 64 * 32
+    assert found.in_hbm[Role.WRITTEN] == 2 * 120 * 32
+
+
+def test_the_scales_of_a_scaled_dot_come_with_its_operands() -> None:
+    """Also through what computes them in a fusion."""
+    found = work(
+        """
+  a = f8e4m3fn[128,64]{1,0} parameter(0)
+  b = f8e4m3fn[64,32]{1,0} parameter(1)
+  s = bf16[128,2]{1,0} parameter(2)
+  t = f8e8m0fnu[2,32]{1,0} parameter(3)
+  c = f8e8m0fnu[128,2]{1,0} convert(s)
+  ROOT d = bf16[128,32]{1,0} scaled-dot(a, b, c, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+""",
+        """
+  x = f8e4m3fn[128,64]{1,0} parameter(0)
+  w = f8e4m3fn[64,32]{1,0} parameter(1)
+  p = bf16[128,2]{1,0} parameter(2)
+  q = f8e8m0fnu[2,32]{1,0} parameter(3)
+  ROOT z = bf16[128,32]{1,0} fusion(x, w, p, q), kind=kOutput, calls=f
+""",
+    )
+    assert [m.flops for m in found.matmuls] == [2 * 128 * 64 * 32]
+    assert found.in_hbm == [128 * 64 + 2 * 128 * 2, 64 * 32 + 2 * 32, 0.0, 2 * 128 * 32]
 
 
 @pytest.mark.parametrize(

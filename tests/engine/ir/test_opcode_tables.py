@@ -9,10 +9,10 @@ from pathlib import Path
 import jaxlib
 import pytest
 
-from engine.cost.work import FREE, MATMULS, MOVES, REDUCING, SORTING, TRANSCENDENTAL
+from engine.cost.work import FREE, MOVES, REDUCING, SORTING, TRANSCENDENTAL
 from engine.hlo import xla
 from engine.ir.loop_copies import ELSEWHERE_IN_FUSION, IN_PLACE
-from engine.ir.opcodes import ELEMENTWISE
+from engine.ir.opcodes import ELEMENTWISE, MATMULS
 from tests.engine.ir.test_opcodes import is_known
 
 _ALL = """
@@ -51,8 +51,8 @@ SIMPLE = frozenset(_SIMPLE.split())
 """Elementwise in one operation an element; `copy` only moves."""
 
 _ONE_OPERATION_AN_ELEMENT = """
-batch-norm-grad batch-norm-inference batch-norm-training bitcast-convert cholesky dynamic-reshape map ragged-dot rng
-rng-bit-generator rng-get-and-update-state scaled-dot scan scatter set-dimension-size triangular-solve
+batch-norm-grad batch-norm-inference batch-norm-training bitcast-convert cholesky dynamic-reshape map rng
+rng-bit-generator rng-get-and-update-state scan scatter set-dimension-size triangular-solve
 """
 ONE_OPERATION_AN_ELEMENT = frozenset(_ONE_OPERATION_AN_ELEMENT.split())
 """What compilers rewrite before anything is scheduled, or what one operation an element describes well enough."""
