@@ -89,8 +89,17 @@ def _waited_for(editor: Editor, site: Site) -> tuple[int, ...]:
     replaced = {u.instruction for u in _uses(site)}
     for part in _parts(site):
         replaced |= {part.collective, part.result} if isinstance(part, ScatterSite) else set(part.collectives)
+    replaced |= {start for r in replaced for start in _begun_by(editor, r)}
     found = (p for r in replaced for p in editor.instruction(r).control_predecessor_ids)
     return tuple(dict.fromkeys(p for p in found if p not in replaced))
+
+
+def _begun_by(editor: Editor, done: int) -> Iterator[int]:
+    """The start, and the updates, that lead to the done of an asynchronous collective; none for anything else."""
+    instruction = editor.instruction(done)
+    while instruction.opcode.endswith(("-done", "-update")):
+        instruction = editor.instruction(instruction.operand_ids[0])
+        yield instruction.id
 
 
 def _parts(site: Site) -> tuple[GatherSite | ScatterSite, ...]:

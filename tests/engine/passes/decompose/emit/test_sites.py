@@ -407,6 +407,24 @@ def test_control_edges_move_to_the_loop() -> None:
         assert after.instructions[waits_for].opcode == "dynamic-update-slice"
 
 
+def test_control_edges_of_a_start_move_to_the_loop() -> None:
+    """What an asynchronous gather waited for, the permutes that replace it wait for too."""
+    program = module(f"""
+  x = f32[2,6] parameter(0)
+  w = f32[6,3] parameter(1)
+  before = f32[6,3] negate(w)
+  s = (f32[2,6], f32[8,6]) all-gather-start(x), {EVERYBODY}, dimensions={{0}}, control-predecessors={{before}}
+  g = f32[8,6] all-gather-done(s)
+  d = f32[8,3] dot(g, w), {DOT}
+  ROOT t = (f32[8,3], f32[6,3]) tuple(d, before)
+""")
+    for variant, after in zip(STRAIGHT, same_results(program, STRAIGHT, expect=1), strict=True):
+        before = after.by_name["before"].id
+        permutes = [i for i in after.instructions.values() if i.opcode == "collective-permute"]
+        assert permutes, variant
+        assert all(before in p.control_predecessor_ids for p in permutes), variant
+
+
 def test_groups_along_two_axes() -> None:
     """A gather along one mesh axis and a scatter along the other; groups of two, not consecutive."""
     program = module(f"""
