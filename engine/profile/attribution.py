@@ -50,7 +50,7 @@ def attribute(compiled: HloModuleProto) -> Mapping[str, Stands]:
     found: dict[str, Stands] = {}
     for computation in compiled.computations:
         found.update(_Attribution(computation, bodies).found())
-    _from_callers(compiled, found)
+    _from_callers(compiled, bodies, found)
     return found
 
 
@@ -124,14 +124,15 @@ def _inside(instruction: HloInstructionProto, bodies: Mapping[int, HloComputatio
     return own_tag(root) or next(filter(None, map(own_tag, reversed(body.instructions))), None)
 
 
-def _from_callers(compiled: HloModuleProto, found: dict[str, Stands]) -> None:
+def _from_callers(
+    compiled: HloModuleProto, bodies: Mapping[int, HloComputationProto], found: dict[str, Stands]
+) -> None:
     """What is in a computation without any tags, such as a loop that the compiler made, is its caller's."""
     for computation in reversed(compiled.computations):  # callers come after what they call
         for caller in computation.instructions:
             stands = found.get(caller.name)
             if stands is None:
                 continue
-            for callee in compiled.computations:
-                if callee.id in caller.called_computation_ids:
-                    for instruction in callee.instructions:
-                        found.setdefault(instruction.name, stands)
+            for callee in caller.called_computation_ids:
+                for instruction in bodies[callee].instructions:
+                    found.setdefault(instruction.name, stands)
