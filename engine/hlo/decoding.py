@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass
-from math import prod
 
 from google.protobuf.message import DecodeError
 
@@ -21,6 +20,9 @@ MOST_BYTES = 1 << 32
 
 MOST_CONSTANT_ELEMENTS = 1 << 30
 """Largest constant that is read: XLA allocates what the shape says, however short the text is."""
+
+_COUNTLESS = 1 << 62
+"""Elements beyond which nobody counts: so many digits may be given that Python would not read them."""
 
 _CONSTANT = re.compile(r"\[([\d,]+)\](?:\{[^}]*\})? constant\(")
 _BYTECODE = b"ML\xefR"
@@ -140,10 +142,19 @@ def refuse_huge_constants(text: str, path: str) -> None:
         found = _CONSTANT.search(line) if "constant(" in line else None
         if found is None:
             continue
-        elements = prod(int(d) for d in found[1].split(",") if d)
+        elements = _elements(found[1])
         if elements > MOST_CONSTANT_ELEMENTS:
-            message = f"a constant of {elements:,} elements was given; at most {MOST_CONSTANT_ELEMENTS:,} are read"
+            more = " or more" if elements == _COUNTLESS else ""
+            message = f"a constant of {elements:,}{more} elements was given; at most {MOST_CONSTANT_ELEMENTS:,} are read"
             raise InputError(message, Place(path, count, found.start() + 1, line))
+
+
+def _elements(dimensions: str) -> int:
+    """The product of sizes such as ``2,3``, up to `_COUNTLESS`."""
+    total = 1
+    for size in filter(None, dimensions.split(",")):
+        total = min(total * int(size[:20]), _COUNTLESS)
+    return total
 
 
 def refuse_foreign_text(text: str, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import zipfile
 import zlib
@@ -56,5 +57,5 @@ def read_member(path: str | os.PathLike[str]) -> bytes:
     except KeyError:
         there = ", ".join(names_in(archive)) or "nothing"
         raise InputError(f"{archive}: no {name} is in it; found {there}") from None
-    except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
         raise InputError(f"{path}: the .zip is damaged, or packed in a way that is not known ({error})") from None

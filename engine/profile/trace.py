@@ -29,7 +29,7 @@ def trace_profile(text: str, source: str) -> Profile:
     """
     try:
         content = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{source}: a trace in JSON was expected, but it is damaged: {error}") from None
     records = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):

@@ -169,6 +169,13 @@ def test_a_constant_that_would_fill_the_memory_is_refused() -> None:
         read_here(BIG_CONSTANT.replace("[12]", "[4294967296]").encode(), "t")
 
 
+@pytest.mark.parametrize("size", ["9" * 5000, ",".join(["9" * 18] * 500)])
+def test_a_constant_of_more_elements_than_python_counts_is_refused(size: str) -> None:
+    text = f"HloModule t\n\nENTRY m {{\n  ROOT c = f32[{size}] constant({{...}})\n}}\n"
+    with pytest.raises(InputError, match="a constant of 4,611,686,018,427,387,904 or more elements was given"):
+        read_here(text.encode(), "t")
+
+
 def test_a_folder_lists_its_modules(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found a folder without modules"):
         read(tmp_path)

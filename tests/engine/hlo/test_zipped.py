@@ -80,5 +80,12 @@ def test_what_is_wrong_is_said(tmp_path: Path, bundle: Path, capsys: pytest.Capt
     bundle.write_bytes(content)
     with pytest.raises(InputError, match=r"the \.zip is damaged"):
         read_bytes(bundle / "tuned.hlo")
+    with zipfile.ZipFile(tmp_path / "lzma.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("tuned.hlo", SAMPLE.read_bytes())
+    content = bytearray((tmp_path / "lzma.zip").read_bytes())
+    content[100:1000] = bytes(900)
+    (tmp_path / "lzma.zip").write_bytes(content)
+    with pytest.raises(InputError, match=r"the \.zip is damaged"):
+        read_bytes(tmp_path / "lzma.zip" / "tuned.hlo")
     assert names_in(SAMPLE) == names_in(tmp_path) == names_in(tmp_path / "none") == ()
     assert archive_of("x" * 5000 + "/a") is None

@@ -159,6 +159,8 @@ def test_what_is_not_there_is_said(variant: Variant, tmp_path: Path) -> None:
         profile_from_bytes(XSpace(hostnames=["h"]).SerializeToString(), "p")
     with pytest.raises(InputError, match="a number as ts was expected, but None came"):
         profile_from_bytes(b'[{"ph": "X", "name": "d", "args": {"hlo_op": "d"}}]', "p")
+    with pytest.raises(InputError, match="a trace in JSON was expected, but it is damaged: maximum recursion depth"):
+        profile_from_bytes(b"[" * 100_000, "p")
 
 
 def test_a_folder_of_a_profiler_is_its_newest_profile(tmp_path: Path) -> None:
