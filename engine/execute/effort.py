@@ -62,15 +62,17 @@ def check_ends(name: str, one: Forecast, executions: int, deadline: float, inste
 
 
 def operations(module: Module) -> Mapping[PrimitiveType, int]:
-    """Multiplications and additions of the einsums in one execution on one device, by element type of the result."""
+    """Multiplications and additions of the einsums in one execution on one device, by element type of the result: at
+    least so many, since of branches the one with the fewest counts."""
     trips, _ = trips_of(module)
     known: dict[int, Counter[PrimitiveType]] = {}
     for computation in module.proto.computations:  # callees first
         total: Counter[PrimitiveType] = Counter()
         for instruction in computation.instructions:
             times = trips.get(instruction.id, 1)
-            for called in instruction.called_computation_ids:
-                for element_type, count in known.get(called, Counter()).items():
+            called = [known.get(id_, Counter[PrimitiveType]()) for id_ in instruction.called_computation_ids]
+            for counts in [min(called, key=Counter.total)] if instruction.opcode == "conditional" else called:
+                for element_type, count in counts.items():
                     total[element_type] += times * count
             if instruction.opcode in ("dot", "convolution"):
                 left, right = (module.instructions[o].shape for o in instruction.operand_ids[:2])

@@ -104,6 +104,18 @@ class _Fresh:
         return name
 
 
+class _Written:
+    """The instructions of a computation so far, with their shapes by id."""
+
+    def __init__(self) -> None:
+        self.instructions: list[HloInstructionProto] = []
+        self.shapes: dict[int, ShapeProto] = {}
+
+    def append(self, instruction: HloInstructionProto) -> None:
+        self.instructions.append(instruction)
+        self.shapes[instruction.id] = instruction.shape
+
+
 class _Rewriter:
     """Rewrites one computation in its order."""
 
@@ -114,7 +126,7 @@ class _Rewriter:
         self._original = {i.id: i for i in computation.instructions}
         self._next_id = max(self._original, default=0)
         self._forwarded: dict[int, int] = {}
-        self._out: list[HloInstructionProto] = []
+        self._out = _Written()
 
     def rewrite(self) -> None:
         for instruction in self._computation.instructions:
@@ -125,7 +137,7 @@ class _Rewriter:
             handle(self, copy, instruction)
         self._computation.root_id = self._forwarded.get(self._computation.root_id, self._computation.root_id)
         del self._computation.instructions[:]
-        self._computation.instructions.extend(self._out)
+        self._computation.instructions.extend(self._out.instructions)
 
     def _strip(self, instruction: HloInstructionProto) -> None:
         """Leave out what does not change numbers, and write the replica groups out."""
@@ -166,7 +178,8 @@ class _Rewriter:
         exchanged.id, exchanged.name = self._fresh_id(), self._fresh.name(f"{copy.name}.stacked")
         exchanged.shape.CopyFrom(stacked.shape)
         exchanged.operand_ids[:], exchanged.dimensions[:] = [stacked.id], [0]
-        self._out += [stacked, exchanged]
+        self._out.append(stacked)
+        self._out.append(exchanged)
         parts = []
         for k in range(count):
             row = self._new(copy, "slice", rows)
@@ -239,7 +252,7 @@ class _Rewriter:
         """CPU code multiplies only what is as wide as the result: narrower operands are widened, which is exact."""
         result = copy.shape.element_type
         for k, operand in enumerate(copy.operand_ids):
-            shape = self._shape_of(operand)
+            shape = self._out.shapes[operand]
             if shapes.is_floating(shape.element_type) and shapes.bits(shape.element_type) < shapes.bits(result):
                 wide = self._new(copy, "convert", shapes.array(result, shape.dimensions))
                 wide.operand_ids[:] = [operand]
@@ -315,17 +328,11 @@ class _Rewriter:
             zero.literal.CopyFrom(literal_of(_ZERO, source.element_type))
             self._out.append(zero)
             instruction.operand_ids.append(zero.id)
-            before = self._dimensions_of(operand)
-            for size, padded in zip(before, step.dimensions, strict=True):
+            before = self._out.shapes[operand]
+            for size, padded in zip(before.dimensions, step.dimensions, strict=True):
                 instruction.padding_config.dimensions.add(edge_padding_high=padded - size)
         self._out.append(instruction)
         return instruction.id
-
-    def _dimensions_of(self, id_: int) -> list[int]:
-        return list(self._shape_of(id_).dimensions)
-
-    def _shape_of(self, id_: int) -> ShapeProto:
-        return next(i for i in reversed(self._out) if i.id == id_).shape
 
     def _new(self, like: HloInstructionProto, opcode: str, shape: ShapeProto) -> HloInstructionProto:
         id_ = self._fresh_id()
