@@ -144,8 +144,8 @@ def refuse_huge_constants(text: str, path: str) -> None:
             continue
         elements = _elements(found[1])
         if elements > MOST_CONSTANT_ELEMENTS:
-            more = " or more" if elements == _COUNTLESS else ""
-            message = f"a constant of {elements:,}{more} elements was given; at most {MOST_CONSTANT_ELEMENTS:,} are read"
+            given = f"{elements:,}{' or more' if elements == _COUNTLESS else ''}"
+            message = f"a constant of {given} elements was given; at most {MOST_CONSTANT_ELEMENTS:,} are read"
             raise InputError(message, Place(path, count, found.start() + 1, line))
 
 

@@ -1,4 +1,4 @@
-"""How much a run computes at least: loops by their trips, of branches the cheapest, what is shared as often as called."""
+"""How much a run computes at least: loops by their trips, of branches the cheapest, the shared as often as called."""
 
 from __future__ import annotations
 
