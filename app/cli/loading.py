@@ -60,7 +60,10 @@ def plan_or_best(
     named = plan(arguments, evaluator.module)
     if named is not None:
         return named, ""
-    best = best_default(evaluator, budget(arguments), memory_cap(arguments), control, decomposes=decomposes)
+    best, other = best_default(evaluator, budget(arguments), memory_cap(arguments), control, decomposes=decomposes)
     took = time_text(best.metrics.makespan)
-    said = f"No plan was named; this is the best of the report's, '{best.name}', {took}: {plan_text(best.plan)}"
+    which = "best of the report's that have the pass" if decomposes else "best of the report's"
+    said = f"No plan was named; this is the {which}, '{best.name}', {took}: {plan_text(best.plan)}"
+    if other is not None:
+        said += f". It decomposes nothing; '{other.name}' takes {time_text(other.metrics.makespan)}"
     return best.plan, said

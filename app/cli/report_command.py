@@ -24,7 +24,7 @@ from engine.session.fairness import is_faster
 from engine.session.measured import Measured, best_match, measured_variant
 from engine.session.plan import AS_LOADED, plain_plan
 from engine.session.pruning import default_variants
-from engine.session.variant import UNLIKE, Variant, notes_of, with_verdicts
+from engine.session.variant import UNLIKE, Variant, notes_of
 from engine.simulate.disturbances import parse_disturbance
 
 
@@ -100,7 +100,7 @@ def show(arguments: Namespace, module: Module, evaluator: Evaluator, variants: S
     for text in notes_of(variants):
         note(arguments, f"note: {text}")
     tables.show_module(module, evaluator.machine)
-    tables.show_candidates(with_verdicts(variants))
+    tables.show_candidates(variants)
     tables.show_variants(variants)
 
 

@@ -10,13 +10,14 @@ from engine.cost.costs import Origin
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.quantities import microseconds
-from engine.session.variant import Variant, notes_of, with_verdicts
+from engine.session.variant import Variant, best_of, notes_of, with_verdicts
 
 _SOURCES = {Origin.COMPILER: "compiler", Origin.MEASURED: "measured"}
 
 
 def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dict[str, Any]:
-    """The whole report. Candidates are those of the best variant that has any, which `candidates_of` names."""
+    """The whole report. Candidates are those of the best variant that has any, which `candidates_of` names;
+    `best` names the best of all, which decomposes none of them where that is another one."""
     verdicts = with_verdicts(variants)
     return {
         "schema": 1,
@@ -29,6 +30,7 @@ def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dic
         },
         "candidates": [_candidate(c, module) for c in (verdicts.candidates if verdicts else ())],
         "candidates_of": verdicts.name if verdicts else None,
+        "best": best_of(variants).name,
         "variants": [_variant(v, variants[0]) for v in variants],
         "notes": list(notes_of(variants)),
     }

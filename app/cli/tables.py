@@ -16,7 +16,15 @@ from engine.passes.rows import Row, rows_of
 from engine.quantities import bytes_text, counted_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Tuning
-from engine.session.variant import UNLIKE, Variant, costs_in_words, gain_in_words, unlike_in_words
+from engine.session.variant import (
+    UNLIKE,
+    Variant,
+    costs_in_words,
+    gain_in_words,
+    unlike_in_words,
+    verdicts_in_words,
+    with_verdicts,
+)
 
 _MOST_TRIALS = 10
 _MOST_REASONS = 5
@@ -47,15 +55,15 @@ def show_module(module: Module, machine: Machine) -> None:
     )
 
 
-def show_candidates(verdicts: Variant | None) -> None:
-    """One line for alike sites of a variant; times are of one execution, gains are the sum over the row."""
+def show_candidates(variants: Sequence[Variant]) -> None:
+    """One line for alike sites of the best of the variants that gives verdicts; times are of one execution, gains are
+    the sum over the row."""
+    verdicts = with_verdicts(variants)
     if verdicts is None:
         console().print("\nno collectives\n")
         return
     rows = rows_of(verdicts.candidates)
-    chosen = sum(c.chosen for c in verdicts.candidates)
-    counted = counted_text(len(verdicts.candidates), "collective")
-    title = f"{counted}, {chosen} decomposed in '{verdicts.name}', {time_text(verdicts.metrics.makespan)}"
+    title = f"{counted_text(len(verdicts.candidates), 'collective')}, {verdicts_in_words(variants, verdicts)}"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     for name in ("", "collective", "kind", "N"):
         table.add_column(name, no_wrap=True)

@@ -21,6 +21,7 @@ from engine.session.variant import (
     gain_in_words,
     notes_of,
     unlike_in_words,
+    verdicts_in_words,
     with_verdicts,
 )
 
@@ -42,6 +43,7 @@ def report_html(
     template = environment.from_string(files("engine.export").joinpath("report.html.jinja").read_text("utf-8"))
     verdicts = variants[-1] if search is not None and variants[-1].candidates else with_verdicts(variants)
     candidates = () if verdicts is None else verdicts.candidates
+    shown = variants if search is None or verdicts is None else [verdicts]
     return template.render(
         module=module,
         instructions=len(module.instructions),
@@ -49,8 +51,7 @@ def report_html(
         variants=[_variant(v, variants[0]) for v in variants],
         rows=rows_of(candidates),
         candidates=candidates,
-        verdicts=verdicts,
-        chosen=sum(c.chosen for c in candidates),
+        decomposed="" if verdicts is None else verdicts_in_words(shown, verdicts, "“”"),
         fusions=[f for v in variants[-1:] for f in v.fusions if f.foreign],
         costs=costs_in_words(variants),
         search=search,

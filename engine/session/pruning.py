@@ -54,11 +54,16 @@ def best_default(
     control: Control = QUIET,
     *,
     decomposes: bool = False,
-) -> Variant:
-    """The plan where none is named: the best of `default_variants`; with `decomposes` of those that have the pass."""
+) -> tuple[Variant, Variant | None]:
+    """The plan where none is named, the best of `default_variants`, so never one that is slower than what decomposes
+    nothing; and the best of those that have the pass, None where that is the same or none has it. With `decomposes`
+    the best has the pass, if any has."""
     found = default_variants(evaluator, budget, memory_cap, control)
     having = [variant for variant in found if edits.options_of(variant.plan, "decompose") is not None]
-    return best_of(having if decomposes and having else found)
+    best, other = best_of(found), best_of(having, found[0]) if having else None
+    if other is None or other is best:
+        return best, None
+    return (other, None) if decomposes else (best, other)
 
 
 def may_be_better(base: Variant, given: Variant) -> bool:

@@ -9,7 +9,7 @@ from engine.cost.costs import Origin
 from engine.cost.program import Program
 from engine.passes.candidate import Candidate
 from engine.passes.fusion import Fusion
-from engine.quantities import bytes_text, gain_text
+from engine.quantities import bytes_text, gain_text, time_text
 from engine.schedule.binding import Held
 from engine.schedule.problem import Schedule
 from engine.session.given import Recording
@@ -88,19 +88,39 @@ class Variant:
         return self.source == other.source
 
 
-def best_of(variants: Sequence[Variant]) -> Variant:
-    """The one that a reader takes: the fastest that was simulated and fits the memory.
+def best_of(variants: Sequence[Variant], base: Variant | None = None) -> Variant:
+    """The one that a reader takes: of those that were simulated and fit the memory the fastest that is priced as `base`
+    is, the module as loaded, by default the first.
 
-    Of equals one that gives verdicts on collectives, and the first, the module as loaded last. At least one is given.
+    What is not priced alike comes behind whatever is, however fast it looks. Of equals one that gives verdicts on
+    collectives, and the first, the module as loaded last. At least one is given.
     """
-    predicted = [v for v in variants if not v.is_measured] or list(variants)
-    return min((*predicted[1:], predicted[0]), key=lambda v: (v.over_memory > 0, v.metrics.makespan, not v.candidates))
+    base = variants[0] if base is None else base
+
+    def rank(variant: Variant) -> tuple[bool, bool, int, bool, bool]:
+        unlike = bool(variant.priced_unlike(base))
+        return variant.over_memory > 0, unlike, variant.metrics.makespan, not variant.candidates, variant is base
+
+    return min([v for v in variants if not v.is_measured] or variants, key=rank)
 
 
-def with_verdicts(variants: Iterable[Variant]) -> Variant | None:
-    """The best whose passes gave verdicts on collectives, which a report lists; None where none did."""
+def with_verdicts(variants: Sequence[Variant]) -> Variant | None:
+    """The best whose passes gave verdicts on collectives, which a report lists; None where none did. The first is the
+    module as loaded."""
     judged = [variant for variant in variants if variant.candidates]
-    return best_of(judged) if judged else None
+    return best_of(judged, variants[0]) if judged else None
+
+
+def verdicts_in_words(variants: Sequence[Variant], verdicts: Variant, quotes: str = "''") -> str:
+    """How many collectives are decomposed in `verdicts`, and first, where the best of `variants` decomposes none, that
+    it does not."""
+    best, chosen = best_of(variants), sum(c.chosen for c in verdicts.candidates)
+    name, other = (v.name.join(quotes) for v in (verdicts, best))
+    took, less = (time_text(v.metrics.makespan) for v in (verdicts, best))
+    if best is verdicts:
+        return f"{chosen} decomposed in {name}, {took}"
+    of = f"{name}, {took}" + (f", {chosen} decomposed" if chosen else "")
+    return f"none decomposed in the best plan, {other}, {less}; the verdicts are of {of}"
 
 
 def notes_of(variants: Sequence[Variant]) -> tuple[str, ...]:

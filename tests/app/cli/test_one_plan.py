@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.cli.main import main
+from engine.session.plan import WHOLE
 from tests.places import SAMPLES
 
 SAMPLE = str(SAMPLES / "mlp_fig3.hlo")
@@ -63,6 +64,31 @@ def test_the_heading_and_the_notes_name_their_variant(
 def test_commands_without_a_plan_take_the_reports_best(command: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*command, *CHIP]) == 0
     assert f"No plan was named; this is the best of the report's, '{BEST}', 541 µs: decompose" in capfd.readouterr().err
+
+
+def test_where_decomposing_loses_nothing_is_said_to_be_decomposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is decomposed is faster than as loaded here, and slower than the module whole with its collectives
+    asynchronous: heading, JSON, HTML and the commands all say that this is the best."""
+    sample, html = [str(SAMPLES / "mlp_fig2_train_16_large.hlo"), "--chip", "h100"], tmp_path / "report.html"
+    assert main(["report", *sample, "--json", "--html", str(html)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    times = {v["name"]: v["makespan_us"] for v in found["variants"]}
+    assert found["best"] == WHOLE
+    assert times["as loaded"] > times[found["candidates_of"]] > times[WHOLE] == min(times.values())
+    assert f"Collectives: 4, none decomposed in the best plan, “{WHOLE}”, 9.69 ms; the verdicts" in html.read_text(
+        "utf-8"
+    )
+    assert main(["report", *sample, "--quiet"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"none decomposed in the best plan, '{WHOLE}', 9.69 ms; the verdicts are of '{found['candidates_of']}'" in said
+    )
+    assert main(["explain", *sample, "all-gather"]) == 0
+    said = capsys.readouterr().err
+    assert f"the best of the report's, '{WHOLE}', 9.69 ms" in said
+    assert re.search("It decomposes nothing; '.*' takes", said)
 
 
 def test_where_the_best_is_pruned_explain_is_too(capsys: pytest.CaptureFixture[str]) -> None:

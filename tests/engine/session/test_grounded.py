@@ -13,9 +13,10 @@ from engine.cost.imports import ImportedCosts
 from engine.hlo.reading import read_here
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import fair_base, is_faster
-from engine.session.plan import BEST_PASSES, Plan, plain_plan
+from engine.session.plan import BEST_PASSES, WHOLE, Plan, plain_plan
+from engine.session.pruning import best_default, default_variants
 from engine.session.tuning import tune, without_decomposition
-from engine.session.variant import UNLIKE, gain_in_words
+from engine.session.variant import UNLIKE, best_of, gain_in_words
 from tests.places import SAMPLES
 
 SAMPLE = SAMPLES / "mlp_fig3.hlo"
@@ -36,6 +37,22 @@ def test_what_is_not_priced_alike_is_not_faster() -> None:
         assert is_faster(best, base) is counts
         assert (UNLIKE in gain_in_words(base, best)) is not counts
         assert not fair_base(at, base).priced_unlike(base)
+
+
+def test_where_no_plan_is_named_none_is_taken_that_is_not_priced_alike() -> None:
+    """It looks fastest, since what it replaces was given a long time; the best is what can be compared."""
+    at = dear("all-gather", "all-reduce")
+    shown = default_variants(at)
+    base = shown[0]
+    fastest = min(shown, key=lambda variant: variant.metrics.makespan)
+    assert fastest.priced_unlike(base)
+    best, other = best_default(at)
+    assert best.name == WHOLE
+    assert best.metrics.makespan <= base.metrics.makespan
+    assert other is not None
+    assert other.priced_unlike(base)
+    assert best_of(shown).name == WHOLE
+    assert best_of([fastest], base) is fastest  # where there is nothing else
 
 
 def test_a_search_leaves_what_it_cannot_compare() -> None:
