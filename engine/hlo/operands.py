@@ -174,7 +174,7 @@ def _dynamic_slice(instruction: HloInstructionProto, operands: Sequence[ShapePro
     if not operands:
         yield from _arity(instruction, operands, 2)
         return
-    yield from _indices(instruction, operands, operands[1:])
+    yield from _indices(operands[0], operands[1:])
     source, sizes = _dims(operands[0]), list(instruction.dynamic_slice_sizes)
     if len(sizes) != len(source) or any(not 0 <= s <= d for s, d in zip(sizes, source, strict=False)):
         yield f"dynamic_slice_sizes={sizes} is no slice of {shapes.text(operands[0])}"
@@ -186,7 +186,7 @@ def _dynamic_update_slice(instruction: HloInstructionProto, operands: Sequence[S
     if len(operands) < 2:
         yield from _arity(instruction, operands, 3)
         return
-    yield from _indices(instruction, operands, operands[2:])
+    yield from _indices(operands[0], operands[2:])
     target, update = operands[0], operands[1]
     if _dims(target) != _dims(instruction.shape):
         yield f"its operand is {shapes.text(target)}, its shape {shapes.text(instruction.shape)}"
@@ -197,13 +197,12 @@ def _dynamic_update_slice(instruction: HloInstructionProto, operands: Sequence[S
         yield f"the update {shapes.text(update)} does not fit into {shapes.text(target)}"
 
 
-def _indices(
-    instruction: HloInstructionProto, operands: Sequence[ShapeProto], indices: Sequence[ShapeProto]
-) -> Iterator[str]:
-    rank = len(operands[0].dimensions)
+def _indices(array: ShapeProto, indices: Sequence[ShapeProto]) -> Iterator[str]:
+    """Where a slice of `array` starts: a scalar for each dimension, or all of them in one vector."""
+    rank = len(array.dimensions)
     vector = len(indices) == 1 and _dims(indices[0]) == [rank]
     if not vector and (len(indices) != rank or any(i.dimensions for i in indices)):
-        yield f"expected {rank} scalar start indices for {shapes.text(operands[0])}, found {len(indices)}"
+        yield f"expected {rank} scalar start indices for {shapes.text(array)}, found {len(indices)}"
 
 
 def _concatenate(instruction: HloInstructionProto, operands: Sequence[ShapeProto]) -> Iterator[str]:
