@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from engine.errors import UnsupportedError
-from engine.execute.constants import literal_of
 from engine.execute.legalize import legalize
 from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto, ShapeProto
 from engine.ir import shapes
+from engine.ir.literals import literal_of
 from engine.ir.module import Header, Module
 from engine.ir.opcodes import COLLECTIVES
 

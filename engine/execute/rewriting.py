@@ -12,12 +12,11 @@ import numpy as np
 
 from engine.errors import UnsupportedError
 from engine.execute.bitcasts import Step, steps
-from engine.execute.constants import literal_of
 from engine.hlo import hlo_pb2
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.groups import written_lists
-from engine.ir.literals import literal_array
+from engine.ir.literals import literal_array, literal_of
 from engine.ir.module import Module
 
 IDENTITIES = frozenset(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.execute.constants import literal_of
 from engine.hlo import hlo_pb2
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, PrimitiveType, ShapeProto
 from engine.ir import shapes
-from engine.ir.literals import literal_array
+from engine.ir.literals import literal_array, literal_of
 
 
 def widen(proto: HloModuleProto) -> HloModuleProto:

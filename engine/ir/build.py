@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import UnsupportedError
 from engine.hlo import hlo_pb2
-from engine.hlo.hlo_pb2 import LiteralProto, PrimitiveType, ShapeProto, SourceTarget
+from engine.hlo.hlo_pb2 import PrimitiveType, ShapeProto, SourceTarget
 from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
+from engine.ir.literals import literal_of
 
 _TIED_TO_SCHEDULE = frozenset(
     {"_scheduling_group_id", "scheduling_group_id", "scheduler_hint", "scheduler_delay_priority"}
@@ -54,10 +54,10 @@ class Builder:
     # --- constants -----------------------------------------------------------------------------------------------
 
     def constant(self, element_type: PrimitiveType, value: int) -> Instruction:
-        """A scalar, 0 or 1 in any type, any number in s32."""
+        """A scalar. Raises UnsupportedError for types that are not those of arrays."""
 
         def make() -> Instruction:
-            literal = scalar_literal(element_type, value)
+            literal = literal_of(np.array(value), element_type)
             return self._plain("constant", shapes.array(element_type), (), "constant", literal=literal)
 
         return self.once(("constant", element_type, value), make)
@@ -69,7 +69,7 @@ class Builder:
     def table(self, values: npt.NDArray[np.int64]) -> Instruction:
         """A one-dimensional s32 constant."""
         shape = shapes.array(hlo_pb2.S32, values.shape)
-        literal = LiteralProto(shape=shape, s32s=values.tolist())
+        literal = literal_of(values, hlo_pb2.S32)
         key = ("table", *values.tolist())
         return self.once(key, lambda: self._plain("constant", shape, (), "table", literal=literal))
 
@@ -308,36 +308,6 @@ def resized(shape: ShapeProto, dimensions: Iterable[int]) -> ShapeProto:
     new.is_dynamic_dimension[:] = [False] * len(new.dimensions)
     new.layout.memory_space = 0
     return new
-
-
-def scalar_literal(element_type: PrimitiveType, value: int) -> LiteralProto:
-    """0 or 1 as a literal of any array type, any number that fits for s32. Raises UnsupportedError."""
-    literal = LiteralProto(shape=shapes.array(element_type))
-    name = shapes.dtype_name(element_type)
-    match name:
-        case "pred":
-            literal.preds.append(bool(value))
-        case "s32":
-            literal.s32s.append(value)
-        case "s64":
-            literal.s64s.append(value)
-        case "u32":
-            literal.u32s.append(value)
-        case "u64":
-            literal.u64s.append(value)
-        case "f32":
-            literal.f32s.append(value)
-        case "f64":
-            literal.f64s.append(value)
-        case "c64":
-            literal.c64s.extend((value, 0))
-        case "c128":
-            literal.c128s.extend((value, 0))
-        case _:
-            if not shapes.is_array(literal.shape):
-                raise UnsupportedError(f"a constant of type {name} cannot be made")
-            setattr(literal, f"{name}s", np.array(value, shapes.numpy_dtype(element_type)).tobytes())
-    return literal
 
 
 def _drop_schedule_ties(instruction: Instruction) -> None:

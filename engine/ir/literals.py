@@ -1,4 +1,4 @@
-"""Constants of a module as numpy arrays."""
+"""Constants of a module as numpy arrays, and arrays as constants."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import UnsupportedError
-from engine.hlo.hlo_pb2 import LiteralProto
+from engine.hlo.hlo_pb2 import LiteralProto, PrimitiveType
 from engine.ir import shapes
 
 _LISTS = frozenset({"pred", "s32", "s64", "u32", "u64", "f32", "f64"})
@@ -24,7 +24,7 @@ def literal_array(literal: LiteralProto) -> npt.NDArray[Any]:
     dtype = shapes.numpy_dtype(literal.shape.element_type)
     if name in _LISTS:
         values = np.array(getattr(literal, f"{name}s"), dtype)
-    elif name in ("c64", "c128"):
+    elif shapes.is_complex(literal.shape.element_type):
         pairs = np.array(getattr(literal, f"{name}s"), np.float64)
         values = (pairs[0::2] + 1j * pairs[1::2]).astype(dtype)
     else:
@@ -38,3 +38,18 @@ def literal_array(literal: LiteralProto) -> npt.NDArray[Any]:
     values = stored.transpose(np.argsort(major_to_minor)) if dimensions else stored
     values.setflags(write=False)
     return values
+
+
+def literal_of(array: npt.NDArray[Any], element_type: PrimitiveType) -> LiteralProto:
+    """The literal of an array, converted to `element_type`, in row-major order. Raises UnsupportedError as above."""
+    literal = LiteralProto(shape=shapes.array(element_type, array.shape))
+    values = array.astype(shapes.numpy_dtype(element_type)).ravel()
+    name = shapes.dtype_name(element_type)
+    if shapes.is_complex(element_type):
+        pairs = np.stack([values.real, values.imag], axis=-1).ravel()
+        getattr(literal, f"{name}s").extend(pairs.tolist())
+    elif name in _LISTS:
+        getattr(literal, f"{name}s").extend(values.tolist())
+    else:
+        setattr(literal, f"{name}s", values.tobytes())
+    return literal
