@@ -18,8 +18,8 @@ from engine.ir.shapes import array, numpy_dtype
 from tests.element_types import element_type
 
 TYPES = """
-pred s1 s2 s4 s8 s16 s32 s64 u1 u2 u4 u8 u16 u32 u64 f16 bf16 f32 f64 f4e2m1fn f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e3m4
-f8e5m2fnuz f8e4m3fnuz f8e8m0fnu c64 c128
+pred s1 s2 s4 s8 s16 s32 s64 u1 u2 u4 u8 u16 u32 u64 f16 bf16 f32 f64 f4e2m1fn f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz
+f8e3m4 f8e5m2fnuz f8e4m3fnuz f8e8m0fnu c64 c128
 """
 
 
