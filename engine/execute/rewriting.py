@@ -18,6 +18,7 @@ from engine.ir import shapes
 from engine.ir.groups import written_lists
 from engine.ir.literals import literal_array, literal_of
 from engine.ir.module import Module
+from engine.ir.numbering import Numbering
 
 IDENTITIES = frozenset(
     {
@@ -55,7 +56,7 @@ def rewritten(module: Module, handlers: Mapping[str, Handler]) -> HloModuleProto
     proto.CopyFrom(module.proto)
     for field in ("schedule", "spmd_output_sharding", "spmd_parameters_shardings", "frontend_attributes"):
         proto.ClearField(field)
-    fresh = _Fresh(module)
+    fresh = Numbering(module.proto, module.gone)
     for computation in proto.computations:
         _Rewriter(computation, fresh, handlers).rewrite()
     for computation in proto.computations:
@@ -83,26 +84,6 @@ def list_groups(instruction: HloInstructionProto) -> None:
         instruction.replica_groups.add(replica_ids=members)
 
 
-class _Fresh:
-    """Channel ids and names that the module does not have yet."""
-
-    def __init__(self, module: Module) -> None:
-        self._channel = max((i.channel_id for i in module.instructions.values()), default=0)
-        self._names = set(module.by_name)
-
-    def channel(self) -> int:
-        self._channel += 1
-        return self._channel
-
-    def name(self, wanted: str) -> str:
-        number, name = 0, wanted
-        while name in self._names:
-            number += 1
-            name = f"{wanted}.{number}"
-        self._names.add(name)
-        return name
-
-
 class _Written:
     """The instructions of a computation so far, with their shapes by id."""
 
@@ -118,7 +99,7 @@ class _Written:
 class _Rewriter:
     """Rewrites one computation in its order."""
 
-    def __init__(self, computation: HloComputationProto, fresh: _Fresh, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, computation: HloComputationProto, fresh: Numbering, handlers: Mapping[str, Handler]) -> None:
         self._computation = computation
         self._handlers = handlers
         self._fresh = fresh

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 import numpy as np
@@ -27,6 +27,13 @@ def executed(module: Module) -> tuple[int, ...]:
     found: dict[int, None] = {}
     _visit(module, module.proto.entry_computation_id, found)
     return tuple(found)
+
+
+def sequences(module: Module) -> Iterator[HloComputationProto]:
+    """The computations that run as sequences of their own, in the module's order: no fusions, reducers, or what an
+    asynchronous operation wraps."""
+    there = frozenset(executed(module))
+    return (computation for computation in module.proto.computations if computation.id in there)
 
 
 def graph_of(module: Module, computation_id: int) -> Graph:

@@ -5,16 +5,15 @@ Wang et al. §5.2; `engine.passes.decompose` names the paper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from engine.chips.budget import Kind
 from engine.cost.pricing import KINDS
-from engine.hlo.hlo_pb2 import U32, HloComputationProto, ShapeProto
+from engine.hlo.hlo_pb2 import U32, ShapeProto
 from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
-from engine.ir.graphs import SEQUENTIAL
+from engine.ir.graphs import sequences
 from engine.ir.module import Module
 from engine.ir.opcodes import COLLECTIVES
 from engine.passes.passes import Context, Result
@@ -41,7 +40,7 @@ class AsyncPermute:
 
     def apply(self, module: Module, context: Context) -> Result:
         wanted = self._wanted(context.machine.chip.asynchronous)
-        found = [i.id for c in _executed(module) for i in c.instructions if i.opcode in wanted]
+        found = [i.id for c in sequences(module) for i in c.instructions if i.opcode in wanted]
         if not found:
             return Result(module)
         editor = Editor(module)
@@ -58,15 +57,6 @@ class AsyncPermute:
             return COLLECTIVES
         kinds = {Kind.PERMUTE, *(supported if self.kinds == "supported" else ())}
         return frozenset(opcode for opcode in COLLECTIVES if KINDS.get(opcode) in kinds)
-
-
-def _executed(module: Module) -> Iterator[HloComputationProto]:
-    """Computations that run as sequences: not fusions, reducers, or what an asynchronous operation wraps already."""
-    inside: set[int] = set()
-    for instruction in module.instructions.values():
-        if instruction.opcode not in SEQUENTIAL:
-            inside.update(instruction.called_computation_ids)
-    return (c for c in module.proto.computations if c.id not in inside)
 
 
 def _split(editor: Editor, collective: Instruction, *, generic: bool) -> bool:

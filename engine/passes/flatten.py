@@ -6,17 +6,17 @@ them. ``bsf,bsd->fd`` over a reshaped ``bs`` is a plain product of matrices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Literal
 
-from engine.hlo.hlo_pb2 import DotDimensionNumbers, HloComputationProto
+from engine.hlo.hlo_pb2 import DotDimensionNumbers
 from engine.ir import shapes
 from engine.ir.build import Builder
 from engine.ir.edit import Editor, Instruction
 from engine.ir.einsum import Index, Role, read_einsum
-from engine.ir.graphs import SEQUENTIAL
+from engine.ir.graphs import sequences
 from engine.ir.module import Module
 from engine.passes.passes import Context, Result
 
@@ -44,12 +44,7 @@ class Flatten:
 
 def _dots(module: Module) -> Iterator[Instruction]:
     """Of computations that run as sequences: inside a fusion the compiler has decided already."""
-    inside: set[int] = set()
-    for instruction in module.instructions.values():
-        if instruction.opcode not in SEQUENTIAL:
-            inside.update(instruction.called_computation_ids)
-    computations: Iterable[HloComputationProto] = (c for c in module.proto.computations if c.id not in inside)
-    return (i for c in computations for i in c.instructions if i.opcode == "dot")
+    return (i for computation in sequences(module) for i in computation.instructions if i.opcode == "dot")
 
 
 def _merge(editor: Editor, dot: Instruction, roles: set[Role]) -> bool:
