@@ -5,8 +5,8 @@ QT_QPA_PLATFORM=offscreen python -m benchmarks.graph [HLO files]
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -188,5 +188,12 @@ def _frames(view: GraphView, move: Callable[[int], None]) -> tuple[list[float], 
     return times, cpu
 
 
+def options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="benchmarks.graph", description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("files", nargs="*", metavar="FILE", help="HLO whose graph is laid out besides")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(options().files)

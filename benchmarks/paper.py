@@ -12,7 +12,7 @@ its layers alone: no embedding, loss, optimiser or rematerialisation.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -170,7 +170,11 @@ def inference() -> str:
     )
 
 
-def main(chosen: list[str]) -> None:
+def main() -> None:
+    """Print a row for each application, beside what was published."""
+    parser = argparse.ArgumentParser(prog="benchmarks.paper", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="parts of applications' names; all if none is given")
+    chosen = parser.parse_args().names
     print(__doc__)
     print(LEGEND)
     for title, models in (("applications", applications()), ("weak scaling", weak_scaling())):
@@ -184,4 +188,4 @@ def main(chosen: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

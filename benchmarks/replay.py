@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
-import sys
 from pathlib import Path
 
 from engine.chips.inference import machine_for
@@ -14,8 +14,12 @@ from engine.simulate.replay import replay
 DATA = Path(__file__).parent.parent / "tests" / "data" / "tpu-compiler"
 
 
-def main(paths: list[str]) -> None:
-    for path in map(Path, paths) if paths else sorted(DATA.glob("*.schedule.txt.gz")):
+def main() -> None:
+    """Print the totals of every schedule."""
+    parser = argparse.ArgumentParser(prog="benchmarks.replay", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, help="*.schedule.txt.gz; those in tests/data if none is named")
+    paths = parser.parse_args().files or sorted(DATA.glob("*.schedule.txt.gz"))
+    for path in paths:
         predicted = read_scheduled_module(gzip.decompress(path.read_bytes()).decode(), str(path))
         played = replay(predicted, machine_for(predicted.module, load_chip("tpu-v4")))
         print(
@@ -33,4 +37,4 @@ def _line(name: str, compiler: int, ours: int, whole: int) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

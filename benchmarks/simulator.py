@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import time
 from collections.abc import Callable
@@ -58,6 +59,8 @@ def best_of(repeats: int, work: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    """Print a line for each part of a simulation."""
+    argparse.ArgumentParser(prog="benchmarks.simulator", description=__doc__).parse_args()
     machine = machine_for(Module(HloModuleProto(name="none"), Header(num_partitions=8)), load_chip("tpu-v4"))
     program = draw(machine)
     schedule = Schedule("as-loaded", Budget(), {k: Order(np.arange(len(g))) for k, g in program.graphs.items()})
