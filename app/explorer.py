@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QFileDialog, QInputDialog
+from PySide6.QtWidgets import QInputDialog
 
 from app import kept
 from app.actions import menus
@@ -24,6 +24,7 @@ from app.jobs import Jobs
 from app.listeners import Listeners
 from app.matches import Matches
 from app.opening import Opening
+from app.picturing import Picturing
 from app.pruning import Pruning
 from app.recordings import Recordings
 from app.recovery import Recovery
@@ -47,7 +48,6 @@ from views.compare.differences import DifferencePane
 from views.export.pane import ExportPane
 from views.fusion.pane import FusionPane
 from views.graph.comparison import Comparison
-from views.graph.export import save_graph
 from views.graph.pane import GraphPane
 from views.guide import Guide
 from views.hlo_text.lines import Printed
@@ -55,7 +55,6 @@ from views.hlo_text.pane import HloPane
 from views.key_sheet import KeySheet
 from views.main_window import MainWindow
 from views.palette import CommandPalette
-from views.pictures import save_picture
 from views.plan.form import PlanForm
 from views.plan.plan_line import MOST_IN_FLIGHT
 from views.ports import JobState
@@ -132,6 +131,7 @@ class Explorer(QObject):
         )
         self.saving: Saving = Saving(self)
         self.opening: Opening = Opening(self)
+        self.picturing: Picturing = Picturing(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
         self.window.timelines.search.line.textChanged.connect(self.graph.marking.search_for)
         self._stop = self.store.subscribe(lambda session, changed: self._retitle())
@@ -242,6 +242,7 @@ class Explorer(QObject):
     def leave(self) -> None:
         """Keep what is remembered; end every job."""
         self.saving.leave()
+        self.picturing.close()
         self.settings.geometry = self.window.saveGeometry()
         self.settings.layout = self.window.layout_state()
         self.settings.sync()
@@ -254,24 +255,6 @@ class Explorer(QObject):
 
     def quit(self) -> None:
         self.window.close()
-
-    def ask_picture(self) -> None:
-        name = f"{Path(self.store.state.path).stem}.png"
-        path, _ = QFileDialog.getSaveFileName(self.window, "Save timelines", name, "Pictures (*.png *.svg)")
-        if path:
-            self._pictured(path, save_picture(self.window.timelines.view, path))
-
-    def ask_graph_picture(self) -> None:
-        name = f"{Path(self.store.state.path).stem}.graph.png"
-        path, _ = QFileDialog.getSaveFileName(self.window, "Save graph", name, "Graphs (*.png *.svg *.dot)")
-        if path:
-            self._pictured(path, save_graph(self.graph.view, path))
-
-    def _pictured(self, path: str, trouble: str) -> None:
-        if trouble:
-            self.window.notices.say("picture", trouble)
-        else:
-            self.say(f"saved {Path(path).name}")
 
     def show_export(self, what: str) -> None:
         self.export.choose(what)

@@ -92,7 +92,7 @@ FILE: tuple[Action, ...] = (
         "export-picture",
         "Save timelines as a picture …",
         "File",
-        lambda e: e.ask_picture(),
+        lambda e: e.picturing.ask_timelines(),
         ("Ctrl+E",),
         enabled=opened,
         tip="PNG at twice the size, or SVG",

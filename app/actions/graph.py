@@ -87,7 +87,7 @@ GRAPH: tuple[Action, ...] = (
         "export-graph",
         "Save the graph as a picture …",
         "Graph",
-        lambda e: e.ask_graph_picture(),
+        lambda e: e.picturing.ask_graph(),
         enabled=opened,
         tip="PNG of what is seen at twice the size; SVG or DOT of all that is open",
     ),

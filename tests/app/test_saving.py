@@ -123,3 +123,34 @@ def test_the_window_closes_in_the_middle_of_work(qtbot: QtBot, explorer: Explore
     assert time.monotonic() - begun < 5
     assert not explorer.window.isVisible()
     assert not any(job.state == "running" for job in explorer.jobs())
+
+
+@pytest.mark.parametrize(
+    ("action", "name"), [("export-picture", "a.png"), ("export-picture", "a.svg"), ("export-graph", "g.dot")]
+)
+def test_pictures_are_written_beside_the_window(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, name: str
+) -> None:
+    opened(qtbot, explorer, FORWARD)
+    explorer.show_graph()
+    qtbot.waitUntil(lambda: explorer.graph.view.shown is not None, timeout=LONG)
+    place = tmp_path / name
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))
+    explorer.perform(action)
+    said = explorer.window.statusBar()
+    qtbot.waitUntil(lambda: said.currentMessage() == f"saved {name}", timeout=LONG)
+    assert place.stat().st_size > 500
+
+
+def test_a_picture_that_is_not_saved_says_why(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(qtbot, explorer, FORWARD)
+    places = [tmp_path / "none" / "a.png", tmp_path / "a.nothing", tmp_path / "a"]
+    for place in places:
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, place=place: (str(place), ""))
+        explorer.perform("export-picture")
+        explorer.picturing.close()
+        qtbot.waitUntil(lambda place=place: str(place) in " ".join(explorer.window.notices.texts()), timeout=LONG)  # type: ignore[misc]
+        explorer.window.notices.clear()
+    assert not any(place.exists() for place in places)

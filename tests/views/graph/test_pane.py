@@ -11,6 +11,7 @@ from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from engine.errors import UsageError
 from engine.layout.figures import Figure
 from engine.session import edits
 from engine.session.plan import AS_LOADED
@@ -19,7 +20,7 @@ from engine.session.store import Store
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
 from views.graph.comparison import comparisons_of
-from views.graph.export import save_graph
+from views.graph.export import graph_picture
 from views.graph.pane import GraphPane
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -373,7 +374,7 @@ def test_keys_follow_operands_and_users(pane: GraphPane, host: FakeHost) -> None
 @pytest.mark.parametrize("suffix", ["png", "svg", "dot"])
 def test_the_graph_can_be_saved(pane: GraphPane, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"graph.{suffix}"
-    assert save_graph(pane.view, str(path)) == ""
+    path.write_bytes(graph_picture(pane.view, str(path))())
     if suffix == "png":
         assert QImage(str(path)).width() == 2 * pane.after.viewport().width()
     else:
@@ -382,9 +383,11 @@ def test_the_graph_can_be_saved(pane: GraphPane, tmp_path: Path, suffix: str) ->
         assert text.lstrip().startswith("<?xml" if suffix == "svg" else "digraph")
 
 
-def test_saving_says_what_is_wrong(pane: GraphPane, tmp_path: Path) -> None:
-    assert ".png, .svg or .dot" in save_graph(pane.view, "graph.jpeg")
-    assert "folder you may write to" in save_graph(pane.view, str(tmp_path / "none" / "graph.dot"))
+def test_saving_says_what_is_wrong(qtbot: QtBot, pane: GraphPane) -> None:
+    with pytest.raises(UsageError, match=r"ends in \.png, \.svg or \.dot"):
+        graph_picture(pane.view, "graph.jpeg")
+    with pytest.raises(UsageError, match="no graph is shown"):
+        graph_picture(shown(qtbot, FakeHost()).view, "graph.png")
 
 
 def test_without_a_module_it_says_what_to_do(qtbot: QtBot) -> None:
