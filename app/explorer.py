@@ -31,6 +31,7 @@ from app.recovery import Recovery
 from app.runs import Runs
 from app.saving import Saving
 from app.settings import Settings
+from app.soon import Soon
 from app.trials import Trials
 from engine.layout.outline import Outline
 from engine.layout.picture import Picture, Skeleton
@@ -90,7 +91,8 @@ class Explorer(QObject):
         self._theme = chosen_theme(settings.theme)
         self._watchers = Listeners()
         self._predicted_watchers = Listeners()
-        self.job_list.changed.connect(self._watchers.tell)
+        # Soon: what shows jobs paints at once, in the midst of what starts or takes in several.
+        self.job_list.changed.connect(Soon(self._watchers.tell, self).start)
         self.trials.changed.connect(self._predicted_watchers.tell)
         QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
         dress(self._theme)
