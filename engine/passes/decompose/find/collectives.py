@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto
 from engine.ir import shapes
 from engine.ir.opcodes import COLLECTIVES
 from engine.passes.decompose.find.flow import Flow
@@ -28,7 +28,7 @@ class Collective:
     """The instruction with the attributes: itself, the start, or the one that a generic start wraps."""
     computation: int
     fused_into: str | None = None
-    """Name of the fusion it is inside of, where it is out of reach."""
+    """Name of the fusion, or of the computation run asynchronously, that it is inside of with other work."""
 
 
 def collectives_of(flow: Flow) -> Iterator[Collective]:
@@ -79,8 +79,17 @@ def _read(flow: Flow, instruction: HloInstructionProto, computation: int, fusion
         wrapped = flow.module.computations[instruction.called_computation_ids[0]]
         inner = flow.instructions[wrapped.root_id]
         if inner.opcode in COLLECTIVES:
-            return Collective(_done(flow, instruction.id), instruction.id, inner.opcode, inner, computation, fusion)
+            out_of_reach = fusion or (None if _stands_alone(flow, wrapped) else wrapped.name)
+            done = _done(flow, instruction.id)
+            return Collective(done, instruction.id, inner.opcode, inner, computation, out_of_reach)
     return None
+
+
+def _stands_alone(flow: Flow, wrapped: HloComputationProto) -> bool:
+    """Whether all that an asynchronous computation does is its root, on its parameters in turn."""
+    operands = [flow.instructions[o] for o in flow.operands[wrapped.root_id]]
+    given = [o.parameter_number for o in operands if o.opcode == "parameter"]
+    return given == list(range(len(wrapped.instructions) - 1)) == list(range(len(operands)))
 
 
 def _done(flow: Flow, start: int) -> int:

@@ -255,6 +255,25 @@ wrapped {{
     assert len(found.einsums) == 1
 
 
+def test_a_collective_that_is_wrapped_with_other_work_is_out_of_reach() -> None:
+    """The operand of the start is not what is gathered."""
+    wrapped = f"""
+wrapped {{
+  p = bf16[3,10] parameter(0)
+  c = f32[3,10] convert(p)
+  ROOT g = f32[12,10] all-gather(c), dimensions={{0}}, {ALL}
+}}"""
+    body = f"""
+  x = f32[8,12] parameter(0)
+  w = bf16[3,10] parameter(1)
+  start = ((bf16[3,10]), f32[12,10], s32[]) async-start(w), calls=wrapped
+  full = f32[12,10] async-done(start)
+{EINSUM}"""
+    found = examined(module(body, before=wrapped))
+    assert found.gather is None
+    assert found.reason == "inside wrapped: decompose before fusion"
+
+
 def test_starts_that_nobody_awaits() -> None:
     body = f"""
   w = f32[3,10] parameter(0)
