@@ -116,8 +116,9 @@ class _Program:
             if instruction.opcode in ("call", "while"):
                 yield caller, instruction.operand_ids[parameter.parameter_number], path
             elif instruction.opcode == "conditional":
-                branch = list(instruction.called_computation_ids).index(where)
-                yield caller, instruction.operand_ids[1 + branch], path
+                for operand, callee in zip(instruction.operand_ids[1:], instruction.called_computation_ids, strict=True):
+                    if callee == where:
+                        yield caller, operand, path
 
 
 def _indices(instruction: HloInstructionProto, program: _Program) -> Iterator[tuple[int, int]]:

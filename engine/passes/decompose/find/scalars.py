@@ -116,16 +116,14 @@ class Scalars:
         computation = self._flow.computation(parameter.id)
         callers = self._flow.callers.get(computation, ())
         found: Values | None = None
-        for caller in (self._flow.instructions[c] for c in callers):
-            number = parameter.parameter_number
+        for caller in (self._flow.instructions[c] for c in dict.fromkeys(callers)):
             if caller.opcode == "while" and not self._is_carried(caller, index):
                 raise UnknownValueError(parameter.name)
-            if caller.opcode == "conditional":
-                number += 1 + list(caller.called_computation_ids).index(computation)
-            value = self._argument_of(caller, number, index, depth)
-            if found is not None and not bool(np.all(found == value)):
-                raise UnknownValueError(parameter.name)
-            found = value
+            for number in _passed(caller, computation, parameter.parameter_number):
+                value = self._argument_of(caller, number, index, depth)
+                if found is not None and not bool(np.all(found == value)):
+                    raise UnknownValueError(parameter.name)
+                found = value
         if found is None:
             raise UnknownValueError(parameter.name)
         return found
@@ -158,6 +156,13 @@ class Scalars:
             and element.tuple_index == index
             and self._flow.opcodes[element.operand_ids[0]] == "parameter"
         )
+
+
+def _passed(caller: HloInstructionProto, computation: int, parameter: int) -> list[int]:
+    """Which operands of `caller` a computation gets as `parameter`: several where it is more than one branch."""
+    if caller.opcode != "conditional":
+        return [parameter]
+    return [1 + branch for branch, callee in enumerate(caller.called_computation_ids) if callee == computation]
 
 
 Operation = Callable[[HloInstructionProto, list[Values]], Values]

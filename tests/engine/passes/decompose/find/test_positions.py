@@ -165,6 +165,35 @@ outer {
     assert Scalars(Flow(of)).on_devices(fused.id).tolist() == [0, 2, 4, 6]
 
 
+SHARED = """
+shared {
+  p = u32[] parameter(0)
+  ROOT c = s32[] convert(p)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f = s32[] fusion({}), kind=kLoop, calls=shared\n  g = s32[] fusion({}), kind=kLoop, calls=shared",
+        "f = s32[] call({}), to_apply=shared\n  g = s32[] fusion({}), kind=kLoop, calls=shared",
+        "b = s32[] constant(0)\n  g = s32[] conditional(b, {}, {}), branch_computations={{shared, shared}}",
+    ],
+    ids=["fusions", "a call and a fusion", "branches of one conditional"],
+)
+def test_a_computation_that_several_run_is_known_where_they_agree(line: str) -> None:
+    lines = "  d = u32[] partition-id()\n  one = u32[] constant(1)\n  e = u32[] add(d, one)\n"
+    for second, known in (("d", True), ("e", False)):
+        of = module(f"{lines}  {line.format('d', second)}\n  ROOT out = s32[1] reshape(g)", before=SHARED)
+        inside = next(i for i in of.instructions.values() if i.opcode == "convert")
+        if known:
+            assert Scalars(Flow(of)).on_devices(inside.id).tolist() == [0, 1, 2, 3]
+            continue
+        with pytest.raises(UnknownValueError, match="p"):
+            Scalars(Flow(of)).on_devices(inside.id)
+
+
 SLICE = """
   p = f32[8,6] parameter(0)
   table = s32[4] constant({TABLE})
