@@ -116,9 +116,8 @@ class _Program:
             if instruction.opcode in ("call", "while"):
                 yield caller, instruction.operand_ids[parameter.parameter_number], path
             elif instruction.opcode == "conditional":
-                for operand, callee in zip(instruction.operand_ids[1:], instruction.called_computation_ids, strict=True):
-                    if callee == where:
-                        yield caller, operand, path
+                branches = zip(instruction.called_computation_ids, instruction.operand_ids[1:], strict=True)
+                yield from ((caller, operand, path) for branch, operand in branches if branch == where)
 
 
 def _indices(instruction: HloInstructionProto, program: _Program) -> Iterator[tuple[int, int]]:

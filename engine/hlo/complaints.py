@@ -18,15 +18,20 @@ _NEGATIVE_TILE = re.compile(r":[^}]*T\([^)]*-\d")
 _DEVICE_ID = re.compile(r"=\s*(\S+)\s+(partition-id|replica-id)\(\)")
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines as XLA and editors count them: names may hold what else Python ends a line at, such as form feeds."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def explain(said: str, text: str, path: str) -> InputError:
     """XLA's message as an error with the place it names."""
     found = _PLACE.search(said)
-    if found is None:
+    if found is None or not text:  # what XLA parses inside of a proto has no place in the file
         return InputError(
             f"{path}: XLA cannot read it: {said.strip().splitlines()[0] if said.strip() else 'no reason'}"
         )
     line, column, message = int(found[1]), int(found[2]), found[3].strip()
-    lines = text.splitlines()
+    lines = lines_of(text)
     if line > len(lines):
         line, column = len(lines), len(lines[-1]) + 1
     if not "\n".join([lines[line - 1][max(column, 1) - 1 :], *lines[line:]]).strip():
@@ -41,7 +46,7 @@ def explain(said: str, text: str, path: str) -> InputError:
 def explain_mlir(said: str, text: str, path: str) -> InputError:
     """MLIR's message (``-:LINE:COLUMN: error: …``) about StableHLO as an error with its place."""
     found = _MLIR_PLACE.search(said)
-    lines = text.splitlines()
+    lines = lines_of(text)
     if found is None or not 0 < int(found[1]) <= len(lines):
         first = next((line for line in said.splitlines() if line.strip()), "no reason given")
         return InputError(f"{path}: XLA cannot read it as StableHLO: {first}")
@@ -94,14 +99,15 @@ def _without(line: str, name: str) -> str:
 
 def _known_cause(text: str, path: str) -> tuple[str, Place] | None:
     numbers: dict[int, int] = {}
-    for count, line in enumerate(text.splitlines(), 1):
+    lines = lines_of(text)
+    for count, line in enumerate(lines, 1):
         if _COMPUTATION.match(line):
             numbers = {}
         elif (found := _PARAMETER.search(line)) is not None:
             numbers[int(found[1])] = count
         elif line.strip().startswith("}") and (gap := _gap(numbers)) is not None:
             where = numbers[max(numbers)]
-            shown = text.splitlines()[where - 1]
+            shown = lines[where - 1]
             message = f"parameter numbers have a gap: there is a parameter({max(numbers)}) but no parameter({gap})"
             return message, Place(path, where, shown.index("parameter(") + 1, shown)
         for pattern, describe in _LINE_CAUSES:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 
 from engine.errors import InputError, Place
+from engine.hlo.complaints import lines_of
 from engine.hlo.hlo_pb2 import HloModuleProto, HloProto
 
 EXPECTED = (
@@ -95,7 +96,7 @@ def _text(data: bytes) -> str | None:
 
 
 def _first_word(text: str) -> str:
-    for line in text.splitlines():
+    for line in lines_of(text):
         stripped = line.strip()
         if stripped and not stripped.startswith("//"):
             return stripped.split(maxsplit=1)[0]
@@ -138,7 +139,7 @@ def _is_mostly_text(data: bytes) -> bool:
 
 def refuse_huge_constants(text: str, path: str) -> None:
     """Raises InputError for a constant whose shape would fill the memory."""
-    for count, line in enumerate(text.splitlines(), 1):
+    for count, line in enumerate(lines_of(text), 1):
         found = _CONSTANT.search(line) if "constant(" in line else None
         if found is None:
             continue
@@ -161,6 +162,6 @@ def refuse_foreign_text(text: str, path: str) -> None:
     """Raises InputError for text that does not look like HLO at all, before XLA says something obscure about it."""
     if "HloModule" in text or "ENTRY" in text or ("=" in text and "(" in text and "[" in text):
         return
-    line = next((k for k, line in enumerate(text.splitlines(), 1) if line.strip()), 1)
-    shown = text.splitlines()[line - 1]
-    raise InputError(f"{EXPECTED}; found other text", Place(path, line, 1, shown))
+    lines = lines_of(text)
+    first = next((k for k, line in enumerate(lines, 1) if line.strip()), 1)
+    raise InputError(f"{EXPECTED}; found other text", Place(path, first, 1, lines[first - 1]))

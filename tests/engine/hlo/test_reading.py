@@ -15,7 +15,7 @@ from engine.control import Cancelled, Control
 from engine.errors import InputError
 from engine.export.captured import captured_file
 from engine.hlo import xla
-from engine.hlo.complaints import explain_death
+from engine.hlo.complaints import explain, explain_death
 from engine.hlo.hlo_pb2 import HloModuleProto, HloProto
 from engine.hlo.printing import print_here
 from engine.hlo.reading import read, read_bytes, read_here
@@ -167,6 +167,20 @@ def test_a_second_module_is_called_one() -> None:
 def test_a_constant_that_would_fill_the_memory_is_refused() -> None:
     with pytest.raises(InputError, match=r"t:4:15: a constant of 4,294,967,296 elements"):
         read_here(BIG_CONSTANT.replace("[12]", "[4294967296]").encode(), "t")
+
+
+def test_places_are_counted_as_editors_count_them() -> None:
+    """Whatever else Python ends a line at stands within names."""
+    text = 'HloModule t\n\nENTRY m {\n  x = f32[2] parameter(0), metadata={op_name="a\u2028b\fc"}\n  ROOT y = LINE\n}\n'
+    for line, column in (("f32[4294967296] constant({...})", 15), ("f32[2] negat(x)", 19)):
+        with pytest.raises(InputError, match=rf"t:5:{column}: "):
+            read_here(text.replace("LINE", line).encode(), "t")
+
+
+def test_what_xla_says_of_a_part_of_a_proto_has_no_place() -> None:
+    assert str(explain("was parsing 1:2: error: odd", "", "m.pb")) == (
+        "m.pb: XLA cannot read it: was parsing 1:2: error: odd"
+    )
 
 
 @pytest.mark.parametrize("size", ["9" * 5000, ",".join(["9" * 18] * 500)])
