@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.table import Table
@@ -22,6 +22,7 @@ from engine.ir.module import Module
 from engine.quantities import bytes_text, gain_text, microseconds, time_text
 from engine.session.plan import MachineSpec, Plan
 from engine.session.sweeping import Quantity, Range, Row, knee, sweep, sweep_partitions
+from engine.session.variant import UNLIKE, unlike_in_words
 
 
 def run(arguments: Namespace) -> int:
@@ -76,6 +77,7 @@ def _as_json(row: Row) -> dict[str, object]:
         "exposed_comm_us": microseconds(found.exposed) if found else None,
         "peak_memory_bytes": found.peak_memory if found else None,
         "max_in_flight": found.max_in_flight if found else None,
+        "priced_unlike": list(row.unlike),
         "problem": row.problem,
     }
 
@@ -96,13 +98,26 @@ def _show(quantity: str, rows: Sequence[Row]) -> None:
             row.value,
             time_text(row.base.makespan),
             time_text(found.makespan),
-            gain_text(row.base.makespan, found.makespan),
+            gain_text(row.base.makespan, found.makespan) + (f" {UNLIKE}" if row.unlike else ""),
             time_text(found.exposed),
             bytes_text(found.peak_memory),
             f"{found.max_in_flight} of {row.budget}",
             "◂ within 1 % of the best" if row is best else "",
         )
     console().print(table)
+    for said in _unlike(rows):
+        console().print(said, markup=False)
+
+
+def _unlike(rows: Sequence[Row]) -> Iterable[str]:
+    """What is not priced as the module as loaded is: a sentence for all values of which the same holds."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        if row.unlike:
+            found.setdefault(row.unlike, []).append(row.value)
+    for names, values in found.items():
+        which = f" at {', '.join(values)}" if len(values) < len(rows) else ""
+        yield f"{UNLIKE} as loaded and the plan{which}: {unlike_in_words(names)}"
 
 
 def _plot(quantity: str, rows: Sequence[Row]) -> str:

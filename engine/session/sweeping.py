@@ -48,7 +48,11 @@ class Range:
         name, equals, values = (part.strip() for part in text.partition("="))
         known = [quantity.value for quantity in _VALUES]
         if not equals or name not in known:
-            raise UsageError(f"a sweep is written NAME=RANGE, with a NAME of {', '.join(known)}; '{text}' is not")
+            names = ", ".join(known)
+            raise UsageError(
+                f"a sweep is written NAME=RANGE, with a NAME of {names}, or {Quantity.PARTITIONS} alone, with a FILE "
+                f"for each number; '{text}' is not"
+            )
         quantity = Quantity(name)
         return Range(quantity, tuple(_VALUES[quantity](values)))
 
@@ -68,6 +72,8 @@ class Row:
     problem: str = ""
     budget: str = ""
     """What may be in flight; empty where no order fits."""
+    unlike: tuple[str, ...] = ()
+    """What `Variant.priced_unlike` found between the plan and the module as loaded."""
 
     @property
     def gain(self) -> float:
@@ -147,12 +153,13 @@ def _scaled(rate: Rate, factor: float) -> Rate:
 
 
 def _row(evaluator: Evaluator, value: str, plan: Plan, control: Control) -> Row:
-    base = evaluator.evaluate(plain_plan(evaluator.module), control=control.part(0.0, 0.3)).metrics
+    base = evaluator.evaluate(plain_plan(evaluator.module), control=control.part(0.0, 0.3))
     try:
         made = evaluator.evaluate(plan, control=control.part(0.3, 1.0))
-        return Row(value, made.metrics, base, budget=str(made.schedule.budget))
     except Infeasible as error:
-        return Row(value, None, base, str(error))
+        return Row(value, None, base.metrics, str(error))
+    budget, unlike = str(made.schedule.budget), made.priced_unlike(base)
+    return Row(value, made.metrics, base.metrics, budget=budget, unlike=unlike)
 
 
 def _budgets(text: str) -> Iterable[str]:

@@ -15,6 +15,22 @@ Way = tuple[str, Callable[[], None]]
 """A button's text, and what it does."""
 
 
+class Bar(QProgressBar):
+    """How far a job is, after what it says: in a format Qt would take a message's %p, %v and %m for its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._message = ""
+
+    def tell(self, percent: int, message: str) -> None:
+        self._message = message
+        self.setValue(percent)
+        self.update()
+
+    def text(self) -> str:
+        return f"{self._message} {self.value()}%".lstrip()
+
+
 class Message(QWidget):
     """A sentence or more, a progress bar while a job runs, and buttons."""
 
@@ -26,7 +42,7 @@ class Message(QWidget):
         self.text.setWordWrap(True)  # Qt's signature
         self.text.setTextFormat(Qt.TextFormat.PlainText)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.bar = QProgressBar()
+        self.bar = Bar()
         self.bar.setRange(0, 100)
         self.bar.setMaximumWidth(100 * GRID)
         self.buttons = QHBoxLayout()
@@ -71,5 +87,4 @@ class Message(QWidget):
     def _jobs_changed(self) -> None:
         job = next((job for job in self._host.jobs() if job.number == self._job), None)
         if self._job and job is not None:
-            self.bar.setValue(round(job.fraction * 100))
-            self.bar.setFormat(f"{job.message} %p%" if job.message else "%p%")
+            self.bar.tell(round(job.fraction * 100), job.message)

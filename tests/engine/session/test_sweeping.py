@@ -9,6 +9,8 @@ import pytest
 from engine.chips.budget import Budget
 from engine.chips.chip import DomainLinks, TorusLinks
 from engine.chips.library import load_chip
+from engine.cost.costs import Origin
+from engine.cost.imports import ImportedCosts
 from engine.errors import UsageError
 from engine.hlo.reading import read_bytes, read_here
 from engine.ir.module import Module
@@ -74,6 +76,12 @@ def test_ranges_that_are_refused(text: str) -> None:
         Range.parse(text)
 
 
+def test_an_unknown_quantity_names_all_there_are() -> None:
+    with pytest.raises(UsageError) as caught:
+        Range.parse("depth=1..4")
+    assert all(quantity in str(caught.value) for quantity in Quantity)
+
+
 def test_a_larger_budget_never_holds_less_in_flight_than_is_useful(module: Module) -> None:
     rows = sweep(module, SPEC, FORCED, Range.parse("budget=1..3"))
     assert [row.value for row in rows] == ["1", "2", "3"]
@@ -111,6 +119,15 @@ def test_what_the_plan_does_not_do_cannot_be_swept(module: Module) -> None:
         sweep(module, SPEC, Plan("", "memory"), Range.parse("ring=one,both"))
     with pytest.raises(UsageError, match="one file for each"):
         sweep(module, SPEC, PLAN, Range(Quantity.PARTITIONS, ("2",)))
+
+
+def test_what_is_not_priced_as_the_module_as_loaded_is_told(module: Module) -> None:
+    gather = next(i.name for i in module.instructions.values() if i.opcode == "all-gather")
+    given = (ImportedCosts("c.csv", Origin.TABLE, {gather: 10**9}),)
+    (row,) = sweep(module, SPEC, FORCED, Range.parse("budget=2"), given)
+    assert row.unlike == (gather,)
+    (alike,) = sweep(module, SPEC, FORCED, Range.parse("budget=2"))
+    assert alike.unlike == ()
 
 
 def test_partitions_take_one_module_each() -> None:
