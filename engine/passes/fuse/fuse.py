@@ -20,6 +20,7 @@ from engine.passes.fuse.body import Body
 from engine.passes.fuse.deciding import Choices, Decided, decide
 from engine.passes.fuse.describing import describe
 from engine.passes.fuse.emitting import Emitted, emit
+from engine.passes.fuse.inlining import inline
 from engine.passes.fuse.rewriting import rewrite
 from engine.passes.fuse.unfusing import unfuse
 from engine.passes.fusion import Fusion
@@ -49,7 +50,8 @@ class Fuse:
     unfuse: tuple[str, ...] = ()
     """Fusions of the loaded module to take apart first."""
     rewrites: bool = True
-    """Whether concatenations become maxima of pads and reshapes move, where that lets more fuse."""
+    """Whether calls are inlined and idle copies go, as in compilers, concatenations become maxima of pads and reshapes
+    move, where that lets more fuse."""
 
     @property
     def tries(self) -> bool:
@@ -63,7 +65,7 @@ class Fuse:
         if self.policy == "none":
             return Result(opened)
         if self.rewrites:
-            opened = rewrite(opened)
+            opened = rewrite(inline(opened))
         work = _Work(opened, context, self._choices(opened))
         if self.policy == "default":
             return work.made(lambda row, saving: False).result()
