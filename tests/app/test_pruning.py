@@ -103,7 +103,7 @@ def test_what_decomposes_nothing_is_in_the_order_that_gains_are_measured_against
     explorer.open(str(path))
     orders = []
     qtbot.waitUntil(lambda: len(store.state.entries) == 3, timeout=LONG)
-    for chip in ("tpu-v7x", "tpu-v4"):
+    for chip in ("tpu-v5e", "tpu-v4"):
         store.become("Machine", edits.on_machine(store.state, MachineSpec(chip)))
         plan, makespan = whole_of(path, chip)
 

@@ -38,7 +38,7 @@ def test_what_has_to_be_beaten_is_asynchronous() -> None:
 def test_another_list_scheduler_alone_is_no_gain() -> None:
     """Top-down is faster here than bottom-up, with nothing decomposed: what has to be beaten is the best of them."""
     module = read_here((SAMPLES / "mlp_fig3_train_2x4_bf16.hlo").read_bytes())
-    at = Evaluator(module, MachineSpec("tpu-v7x"))
+    at = Evaluator(module, MachineSpec("tpu-v5e"))
     base = at.evaluate(plain_plan(module), "as loaded")
     fair = fair_base(at, base)
     orders = {name: at.evaluate(replace(whole_plan(module), scheduler=name)) for name in DEFAULT_SCHEDULERS}
