@@ -36,11 +36,9 @@ def show(found: Peaks) -> None:
     for variant, peak in found:
         instructions = variant.program.module.instructions
         where = " > ".join(instructions[id_].name for id_ in peak.at)
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            title=f"{variant.name}: {bytes_text(peak.size)} are live while {where} runs",
-            title_justify="left",
-        )
+        # Not the table's title: short names of buffers make a table so narrow that it would be wrapped.
+        out.print(f"{variant.name}: {bytes_text(peak.size)} are live while {where} runs", markup=False)
+        table = Table(box=box.SIMPLE_HEAD)
         table.add_column("buffer of", no_wrap=True)
         table.add_column("size", justify="right", no_wrap=True)
         table.add_column("last needed by", no_wrap=True)
