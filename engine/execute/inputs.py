@@ -17,7 +17,7 @@ from numpy.lib.npyio import NpzFile
 from engine.errors import InputError, UnsupportedError
 from engine.execute.tracing import Leaf, Uses
 from engine.hlo import hlo_pb2
-from engine.hlo.hlo_pb2 import HloModuleProto, OpSharding, ShapeProto
+from engine.hlo.hlo_pb2 import HloModuleProto, OpSharding, PrimitiveType, ShapeProto
 from engine.ir import shapes
 from engine.ir.module import Header
 
@@ -82,7 +82,8 @@ def inputs_one_by_one(
 def load_inputs(path: str, proto: HloModuleProto, header: Header) -> Inputs:
     """Inputs from an .npz file: an array for each parameter by its name or number (``0``, or ``0.1`` in a tuple).
 
-    An array has the parameter's shape, or that shape with the devices as leading dimension. Raises InputError.
+    An array has the parameter's shape, or that shape with the devices as leading dimension; floating-point numbers are
+    rounded to its type, integers must fit it. Raises InputError.
     """
     entry = next(c for c in proto.computations if c.id == proto.entry_computation_id)
     names = {i.parameter_number: i.name for i in entry.instructions if i.opcode == "parameter"}
@@ -176,9 +177,23 @@ def _real(
 
 def _checked(array: npt.NDArray[Any], shape: ShapeProto, devices: int, what: str) -> list[npt.NDArray[Any]]:
     dims = tuple(shape.dimensions)
-    dtype = shapes.numpy_dtype(shape.element_type)
     if array.shape == (devices, *dims):
-        return [piece.astype(dtype) for piece in array]
+        return list(_typed(array, shape.element_type, what))
     if array.shape == dims:
-        return [array.astype(dtype)] * devices
+        return [_typed(array, shape.element_type, what)] * devices
     raise InputError(f"{what}: expected the shape {list(dims)} or {[devices, *dims]}, found {list(array.shape)}")
+
+
+def _typed(array: npt.NDArray[Any], element_type: PrimitiveType, what: str) -> npt.NDArray[Any]:
+    """`array` as the parameter's type: rounded where that is floating-point, the very same numbers where it is not."""
+    dtype, name = shapes.numpy_dtype(element_type), shapes.dtype_name(element_type)
+    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)  # NumPy's files keep the bytes of bf16 and the like, and forget the type
+    if array.dtype.kind not in ("biufc" if shapes.is_complex(element_type) else "biuf"):
+        raise InputError(f"{what}: expected numbers that {name} holds, found {array.dtype}")
+    with np.errstate(invalid="ignore", over="ignore"):
+        typed = array.astype(dtype)
+        rounds = shapes.is_floating(element_type) or shapes.is_complex(element_type)
+        if not rounds and not np.array_equal(typed.astype(array.dtype), array):
+            raise InputError(f"{what}: expected values that {name} holds, found others among its {array.dtype}")
+    return typed

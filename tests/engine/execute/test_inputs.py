@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from engine.execute.inputs import Draw, draw_inputs, widened
+from engine.errors import InputError
+from engine.execute.inputs import Draw, draw_inputs, load_inputs, widened
 from engine.execute.legalize import legalize
 from engine.execute.tracing import Leaf, uses_of
 from engine.hlo.reading import read_here
@@ -104,3 +109,35 @@ def test_positive_inputs_are() -> None:
     made = module("  ROOT p = bf16[64] parameter(0)")
     drawn = draw_inputs(made.proto, made.header, uses_of(legalize(made), 4), 0, Draw(positive=True))
     assert all(float(piece.min()) > 0 for piece in drawn[0])
+
+
+def given(tmp_path: Path, element: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What the first device gets of `values` from a file, for a parameter of `element`s."""
+    np.savez(tmp_path / "given.npz", p=values)
+    made = module(f"  ROOT p = {element}[3] parameter(0)")
+    return load_inputs(str(tmp_path / "given.npz"), made.proto, made.header)[0][0]
+
+
+@pytest.mark.parametrize("name", ["bf16", "s4", "f8e4m3fn"])
+def test_types_that_numpy_s_files_forget(tmp_path: Path, name: str) -> None:
+    values = np.array([0, 1, 2]).astype(shapes.numpy_dtype(element_type(name)))
+    found = given(tmp_path, name, values)
+    assert (found.dtype, found.tobytes()) == (values.dtype, values.tobytes())
+
+
+def test_given_values_are_rounded_but_never_others(tmp_path: Path) -> None:
+    assert given(tmp_path, "bf16", np.array([1.0, 1.001, -3])).tolist() == [1.0, 1.0, -3.0]
+    assert given(tmp_path, "s32", np.array([1.0, 2.0, -3.0])).tolist() == [1, 2, -3]
+    assert given(tmp_path, "pred", np.array([0, 1, 1])).tolist() == [False, True, True]
+    for name, values in (
+        ("s32", np.array([0.5, 1, 2])),
+        ("s32", np.array([1, 2, 2**40])),
+        ("u8", np.array([1, 2, -1])),
+        ("s32", np.array([1, 2, np.nan])),
+        ("pred", np.array([0, 1, 2])),
+    ):
+        with pytest.raises(InputError, match=f"p: expected values that {name} holds, found others among its"):
+            given(tmp_path, name, values)
+    for values in (np.array([1j, 1, 2]), np.array(["a", "b", "c"]), np.zeros(3, "V3")):
+        with pytest.raises(InputError, match="p: expected numbers that bf16 holds, found "):
+            given(tmp_path, "bf16", values)

@@ -119,10 +119,10 @@ def test_all_forms_agree(sizes: list[int], data: st.DataObject) -> None:
         assert ring_groups(instruction, header) == Groups(expected, Mode.PARTITION)
 
 
-@given(size=st.integers(1, 9), count=st.integers(1, 4), seed=st.randoms(use_true_random=False))
+@given(size=st.integers(1, 9), count=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
-def test_positions_shifts_and_digits_are_those_of_the_lists(size: int, count: int, seed: object) -> None:
-    ids = np.random.default_rng(hash(repr(seed)) % 2**32).permutation(size * count).reshape(count, size)
+def test_positions_shifts_and_digits_are_those_of_the_lists(size: int, count: int, seed: int) -> None:
+    ids = np.random.default_rng(seed).permutation(size * count).reshape(count, size)
     for members in (ids, np.arange(size * count).reshape(size, count).T):
         groups = Groups(tuple(tuple(map(int, g)) for g in members), Mode.PARTITION)
         where = positions(groups, size * count)
