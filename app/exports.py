@@ -65,9 +65,12 @@ class Exports(QObject):
     @property
     def known(self) -> Known:
         """What the active module's file says of its job."""
-        module = self._documents.module_of(self._store.state.active_entry)
+        session = self._store.state
+        module = self._documents.module_of(session.active_entry)
         if module is not self._knowing[0]:
-            self._knowing = (module, known_of(module) if module is not None else Known())
+            file = session.active_module
+            facts = file.facts if file is not None else None
+            self._knowing = (module, known_of(module, facts) if module is not None and facts is not None else Known())
         return self._knowing[1]
 
     @property

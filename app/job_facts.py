@@ -6,9 +6,9 @@ from functools import cache
 
 from engine.errors import LapstrakeError
 from engine.execute.targets import CUDA, TPU, Target, installed
-from engine.export.bundle import check_bundled
-from engine.export.captured import check_dumped, read_capture
+from engine.export.captured import read_capture
 from engine.ir.module import Module
+from engine.session.session import Facts
 from views.export.port import Known
 
 _CAPTURED = "Captured: the job knows itself again by its program, arguments and mesh."
@@ -23,15 +23,16 @@ _SCHEDULED = (
 _ORDER = "What the job's own compiler made of it: only the order of its instructions is searched, for install()."
 
 
-def known_of(module: Module) -> Known:
-    """What can be made of a module, by what lies beside its file."""
+def known_of(module: Module, facts: Facts) -> Known:
+    """What can be made of a module, by what it holds and what lies beside its file."""
+    if facts.unbundled:
+        return Known(facts.unbundled, able=False)
     try:
-        check_bundled(module)
         capture = read_capture(module.source.path) if module.source is not None else None
-        if capture is None:
-            check_dumped(module)
     except LapstrakeError as error:
         return Known(str(error), able=False)
+    if capture is None and facts.undumped:
+        return Known(facts.undumped, able=False)
     if capture is None:
         return Known(_SCHEDULED if module.is_scheduled else _DUMPED)
     return Known(_ORDER, order_only=True) if capture.scheduled is not None else Known(_CAPTURED)

@@ -19,9 +19,9 @@ from app.soon import Soon
 from engine.ir.module import Module
 from engine.session import edits
 from engine.session.evaluation import DECOMPOSED, UNDECOMPOSED, truly_named
-from engine.session.plan import WHOLE, Plan, best_passes, plain_plan
+from engine.session.plan import WHOLE, Plan
 from engine.session.pruning import may_be_better
-from engine.session.session import Asked, Entry, Session
+from engine.session.session import Asked, Entry, Facts, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
 
@@ -70,7 +70,7 @@ class Pruning(QObject):
             return
         for entry in session.entries:
             module = self._modules.get(entry.module)
-            plan = self._default(session, entry, module) if module is not None else None
+            plan = self._default(session, entry) if module is not None else None
             if module is None or plan is None or entry.variant is None:
                 continue
             named = truly_named(replace(entry.variant, name=entry.name))
@@ -79,7 +79,7 @@ class Pruning(QObject):
                 return
             if (entry.key, entry.asked) in self._tried:
                 continue
-            whole, base = entry.name == WHOLE, _base(session, entry, module)
+            whole, base = entry.name == WHOLE, _base(session, entry)
             if not whole and (base is None or (plan == entry.plan and not may_be_better(base, entry.variant))):
                 continue
             self._tried.add((entry.key, entry.asked))
@@ -112,7 +112,7 @@ class Pruning(QObject):
 
         return arrived
 
-    def _default(self, session: Session, entry: Entry, module: Module) -> Plan | None:
+    def _default(self, session: Session, entry: Entry) -> Plan | None:
         """The default plan that an up-to-date entry stands for, where nobody chose another one or named it."""
         if entry.stale or entry.recording is not None:
             return None
@@ -123,19 +123,27 @@ class Pruning(QObject):
             made.name,
         ):
             return made.given
-        file = session.module(entry.module)
-        plans = file.facts.plans if file is not None and file.facts is not None else ()
-        if entry.plan not in (plan for _, plan in plans) or entry.plan.scheduler == "memory":
+        facts = _facts(session, entry)
+        if facts is None or entry.plan not in (plan for _, plan in facts.plans) or entry.plan.scheduler == "memory":
             return None
         if entry.name == WHOLE:
             return entry.plan
-        if entry.plan.passes != best_passes(module):
+        if entry.plan.passes != facts.best_passes:
             return None
         names = (f"{named}, {entry.plan.scheduler}" for named in (DECOMPOSED, UNDECOMPOSED))
         return entry.plan if entry.name in names else None
 
 
-def _base(session: Session, entry: Entry, module: Module) -> Variant | None:
+def _facts(session: Session, entry: Entry) -> Facts | None:
+    """What was found out about an entry's module where it was read: to look through a large one takes 0.1 s."""
+    file = session.module(entry.module)
+    return file.facts if file is not None else None
+
+
+def _base(session: Session, entry: Entry) -> Variant | None:
     """The module of `entry` as loaded on the same machine, where it is shown."""
-    like = entry.asking(plain_plan(module))
+    facts = _facts(session, entry)
+    if facts is None or not facts.plans:
+        return None
+    like = entry.asking(facts.plans[0][1])
     return next((e.variant for e in session.entries if e.asked == like and e.recording is None), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from engine.control import Cancelled, Control
 from engine.cost.imports import ImportedCosts, parse_costs
 from engine.cost.program import Program
 from engine.errors import LapstrakeError
-from engine.export.captured import with_mesh
+from engine.export.captured import check_bundled, check_dumped, with_mesh
 from engine.hlo.partitions import is_partitioned
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
@@ -22,7 +22,7 @@ from engine.session.evaluation import Evaluator, default_plans, truly_named
 from engine.session.fairness import best_order
 from engine.session.given import GivenFile, content_of
 from engine.session.pairing import are_apart, paired_names
-from engine.session.plan import MachineSpec, Plan, plain_plan
+from engine.session.plan import MachineSpec, Plan, best_passes, plain_plan
 from engine.session.pruning import pruned
 from engine.session.session import Asked, Facts
 from engine.session.variant import Variant
@@ -179,8 +179,20 @@ def facts_of(module: Module) -> Facts:
         whole=module.header.num_partitions > 1 and not is_partitioned(module.proto),
         notes=module.notes,
         plans=tuple(first_plans(module)),
+        best_passes=best_passes(module),
+        unbundled=_refused(check_bundled, module),
+        undumped=_refused(check_dumped, module),
         names={i.id: i.name for c in module.proto.computations for i in c.instructions},
     )
+
+
+def _refused(check: Callable[[Module], None], module: Module) -> str:
+    """Why a check does not let a module pass; empty where it does."""
+    try:
+        check(module)
+    except LapstrakeError as error:
+        return str(error)
+    return ""
 
 
 def evaluator_of(module: Module, spec: MachineSpec) -> Evaluator:

@@ -11,9 +11,15 @@ from app.cli.main import BAD_ANSWER, DONE
 from engine.control import Cancelled, Control
 from engine.errors import UsageError
 from engine.execute.targets import Target, check_installed
-from engine.export.bundle import check_bundled
 from engine.export.bundle_folder import check_place
-from engine.export.captured import captured_file, check_dumped, check_one_function, check_source, read_capture
+from engine.export.captured import (
+    captured_file,
+    check_bundled,
+    check_dumped,
+    check_one_function,
+    check_source,
+    read_capture,
+)
 from engine.export.tuned import write_tuned
 from engine.session.choices import DIMENSIONS, Choices, parse_dimensions
 from engine.session.evaluation import Evaluator

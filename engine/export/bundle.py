@@ -9,9 +9,9 @@ from importlib.resources import files
 
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
-from engine.errors import UnsupportedError, UsageError
+from engine.errors import UsageError
 from engine.execute.verifying import Verification
-from engine.export.captured import Capture, check_dumped, dumped
+from engine.export.captured import Capture, check_bundled, check_dumped, dumped
 from engine.export.costs_text import costs_text
 from engine.export.hlo import export_bytes
 from engine.export.job_program import job_program
@@ -20,7 +20,7 @@ from engine.export.perfetto import trace_bytes
 from engine.export.report_html import report_html
 from engine.export.routes import Kind, readme, undoing
 from engine.export.schedule_text import schedule_text
-from engine.export.tagging import fusions, grouped, is_tagged, names, orders, tagged
+from engine.export.tagging import fusions, grouped, names, orders, tagged
 from engine.ir.module import Module
 from engine.passes.pipeline import Pipeline
 from engine.quantities import gain_text, time_text
@@ -48,20 +48,6 @@ class Contents:
     """By name."""
     warnings: tuple[str, ...]
     """What of the plan the target's compiler will undo, with the flags that stop it."""
-
-
-def check_bundled(module: Module) -> None:
-    """Raises UnsupportedError for a module that no bundle can be made of."""
-    if module.elided:
-        raise UnsupportedError(
-            f"{module.name}: some constants were elided when it was printed, as constant({{...}}), so a job "
-            "would compute with other numbers: print it with print_large_constants (XLA's --xla_dump_large_constants)"
-        )
-    if is_tagged(module):
-        raise UnsupportedError(
-            f"{module.name}: its instructions carry a plan's tags (lapstrake=…), as those of a bundle's tuned module "
-            "do, and no job compiles it: tune what the bundle was made from"
-        )
 
 
 def bundle_files(

@@ -13,6 +13,7 @@ from engine import worker
 from engine.control import Control
 from engine.errors import InputError, UnsupportedError, UsageError
 from engine.export.payload.lapstrake_capture import known_by
+from engine.export.tagging import is_tagged
 from engine.hlo import xla
 from engine.hlo.partitions import awaits_partitioning
 from engine.hlo.zipped import archive_of, has, read_member
@@ -77,6 +78,20 @@ def check_source(path: str) -> None:
 def _is_bundle(path: str | Path) -> bool:
     """Whether a path is a bundle's, a folder or a .zip."""
     return os.path.isfile(Path(path) / "manifest.json") or has(path, "manifest.json")
+
+
+def check_bundled(module: Module) -> None:
+    """Raises UnsupportedError for a module that no bundle can be made of."""
+    if module.elided:
+        raise UnsupportedError(
+            f"{module.name}: some constants were elided when it was printed, as constant({{...}}), so a job "
+            "would compute with other numbers: print it with print_large_constants (XLA's --xla_dump_large_constants)"
+        )
+    if is_tagged(module):
+        raise UnsupportedError(
+            f"{module.name}: its instructions carry a plan's tags (lapstrake=…), as those of a bundle's tuned module "
+            "do, and no job compiles it: tune what the bundle was made from"
+        )
 
 
 def check_dumped(module: Module) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from engine.control import QUIET, Control
 from engine.errors import UnsupportedError
 from engine.execute.verifying import Verification, verify
-from engine.export.bundle import bundle_files, check_bundled
+from engine.export.bundle import bundle_files
 from engine.export.bundle_folder import write_bundle
-from engine.export.captured import Capture
+from engine.export.captured import Capture, check_bundled
 from engine.session.evaluation import Evaluator
 from engine.session.judging import Judgement
 from engine.session.tuning import Tuning

@@ -144,6 +144,12 @@ class Facts:
     notes: tuple[str, ...] = ()
     plans: tuple[tuple[str, Plan], ...] = ()
     """Names and plans of what is shown of it first, as loaded before all."""
+    best_passes: str = ""
+    """The pipeline that is tried where nobody names one."""
+    unbundled: str = ""
+    """Why no bundle can be made of it; empty where one can."""
+    undumped: str = ""
+    """Why no job can be compared with it, unless a capture lies beside it; empty where one can."""
     names: Mapping[int, str] = field(default_factory=dict, repr=False)
     """Name of every instruction by id: variants no longer hold those that passes replaced."""
 

@@ -17,16 +17,18 @@ from app.explorer import Explorer
 from app.exporting import Begun, Found
 from app.job_facts import known_of
 from app.settings import Settings
+from app.work import facts_of
 from engine.control import Cancelled
 from engine.export.contents import FORMATS
 from engine.export.tuned import Bundled
 from engine.hlo.reading import read_here
+from engine.ir.module import Module
 from engine.session.choices import DIMENSIONS
 from engine.session.judging import Judgement, Ruling
 from engine.session.plan import Plan
 from engine.session.tuning import Trial
 from tests.places import SAMPLES
-from views.export.port import Outcome, Stage, Wish
+from views.export.port import Known, Outcome, Stage, Wish
 
 SAMPLE = SAMPLES / "mlp_fig3_train_2x2_f32.hlo"
 LONG = 120_000
@@ -246,11 +248,15 @@ def test_another_file_forgets_what_was_found(qtbot: QtBot, explorer: Explorer, t
     qtbot.waitUntil(lambda: explorer.store.state.facts is not None, timeout=LONG)
 
 
+def _known(module: Module) -> Known:
+    return known_of(module, facts_of(module))
+
+
 def test_what_is_known_of_the_job(tmp_path: Path) -> None:
     text = SAMPLE.read_bytes()
-    assert "A bare dump" in known_of(read_here(text, str(SAMPLE))).said
+    assert "A bare dump" in _known(read_here(text, str(SAMPLE))).said
     elided = text.replace(b"ENTRY", b"%c () -> f32[9] {\n  ROOT %e = f32[9] constant({...})\n}\n\nENTRY", 1)
-    found = known_of(read_here(elided, str(SAMPLE)))
+    found = _known(read_here(elided, str(SAMPLE)))
     assert not found.able
     assert "elided" in found.said
     capture = {
@@ -264,9 +270,9 @@ def test_what_is_known_of_the_job(tmp_path: Path) -> None:
     (tmp_path / "capture.json").write_text(json.dumps(capture))
     for name, order_only in (("partitioned.hlo", False), ("scheduled.hlo", True)):
         (tmp_path / name).write_bytes(text)
-        known = known_of(read_here(text, str(tmp_path / name)))
+        known = _known(read_here(text, str(tmp_path / name)))
         assert (known.able, known.order_only) == (True, order_only)
     (tmp_path / "capture.json").write_text(json.dumps({**capture, "obstacle": "it calls back to the host"}))
-    blocked = known_of(read_here(text, str(tmp_path / "partitioned.hlo")))
+    blocked = _known(read_here(text, str(tmp_path / "partitioned.hlo")))
     assert not blocked.able
     assert "it calls back to the host" in blocked.said
