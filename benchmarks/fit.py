@@ -89,8 +89,8 @@ FOUND: Constants = MappingProxyType(
         "vector": 4.0,
         "matmul_hbm_efficiency": 0.62,
         "onchip": 2048.0,
-        "step": 200.0,
-        "tail": 0.1,
+        "step": 250.0,
+        "tail": 0.05,
         "window": 896.0,
     }
 )
