@@ -221,6 +221,12 @@ def newest(interpreters: list[Interpreter]) -> Interpreter:
 
 def create(venv: Path, python: Interpreter) -> None:
     """Make an empty environment in `venv` with `python`; what was there before is removed."""
+    target = venv.resolve()
+    if target != venv.parent.resolve() / venv.name:
+        raise Stop(
+            f"{venv} is a link to {target}: expected a folder of this project's own, since all that is in it would be "
+            "removed.\nRemove the link (the folder behind it stays) and run make again, which then makes a new .venv."
+        )
     version = dotted(python.version)
     if python.version[:2] < OLDEST or not python.cpython or not python.gil:
         raise Stop(f"{python.path}: expected CPython {dotted(OLDEST)} or later with the GIL, found {version}.")

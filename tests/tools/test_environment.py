@@ -177,3 +177,17 @@ def test_reason_goes_to_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(environment, "prepare", stop)
     assert environment.main(["--extras", "dev exact"]) == 2
     assert capsys.readouterr().err == "no Python here\n"
+
+
+def test_an_environment_behind_a_link_is_never_cleared(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "kept.txt").write_text("another project's")
+    link = tmp_path / "project" / ".venv"
+    link.parent.mkdir()
+    link.symlink_to(theirs, target_is_directory=True)
+    with pytest.raises(Stop, match=r"is a link to .*theirs") as stop:
+        environment.create(link, interpreter("good", (3, 12, 3)))
+    assert "Remove the link" in str(stop.value)
+    assert link.is_symlink()
+    assert [each.name for each in theirs.iterdir()] == ["kept.txt"]
