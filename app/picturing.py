@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog
 
+from app.endings import ended
 from engine.errors import LapstrakeError
 from engine.export.writing import write_atomically
 from views.graph.export import graph_picture
@@ -47,6 +48,7 @@ class Picturing(QObject):
     def _ask(self, title: str, ending: str, filters: str, draw: Callable[[str], Encode]) -> None:
         name = f"{Path(self._explorer.store.state.path).stem}{ending}"
         path, _ = QFileDialog.getSaveFileName(self._explorer.window, title, name, filters)
+        path = path and ended(self._explorer.window, path, ".png")
         if not path:
             return
         try:

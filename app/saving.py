@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from app import kept
+from app.endings import ended
 from engine.errors import LapstrakeError
 from engine.session import files
 
@@ -52,8 +53,9 @@ class Saving:
         name = str(Path(self._explorer.store.state.path).with_suffix(files.SUFFIX))
         filters = f"Sessions (*{files.SUFFIX})"
         path, _ = QFileDialog.getSaveFileName(self._explorer.window, "Save session", name, filters)
+        path = path and ended(self._explorer.window, path, files.SUFFIX)
         if path:
-            self.save_to(path if Path(path).suffix else f"{path}{files.SUFFIX}")
+            self.save_to(path)
 
     def save_to(self, path: str) -> None:
         """Save, with recordings that the window made beside it; a failure is said until it is dismissed."""

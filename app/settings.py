@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
 
 _MOST_RECENT = 12
+_ADDRESS = "file://"
 
 
 def state_folder() -> Path:
@@ -39,12 +42,12 @@ class Settings:
         """Paths opened before, newest first."""
         value = self._file.value("recent", [])
         paths = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        return tuple(str(path) for path in paths if path)
+        return tuple(_path(str(kept)) for kept in paths if kept)
 
     def remember(self, path: str) -> None:
         """Put a path at the front of the recent ones."""
         paths = [path, *(p for p in self.recent if p != path)]
-        self._file.setValue("recent", paths[:_MOST_RECENT])
+        self._file.setValue("recent", [_kept(p) for p in paths[:_MOST_RECENT]])
 
     @property
     def geometry(self) -> QByteArray | None:
@@ -78,3 +81,17 @@ class Settings:
     def _bytes(self, key: str) -> QByteArray | None:
         value = self._file.value(key)
         return value if isinstance(value, QByteArray) and not value.isEmpty() else None
+
+
+def _kept(path: str) -> str:
+    """A path as text that a file can hold: as an address where its bytes are not UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return _ADDRESS + quote_from_bytes(os.fsencode(path))
+    return path
+
+
+def _path(kept: str) -> str:
+    """The path that `_kept` gave this text."""
+    return os.fsdecode(unquote_to_bytes(kept.removeprefix(_ADDRESS))) if kept.startswith(_ADDRESS) else kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable
 
 from engine.execute.timing import RunOptions
@@ -11,6 +10,7 @@ from engine.session.choices import DIMENSIONS
 from engine.session.given import GivenFile, RecordingKind
 from engine.session.plan import MachineSpec, Plan
 from engine.session.session import Entry
+from engine.session.shell import shell_line
 
 
 def report_command(path: str, entry: Entry, *, html: str = "") -> str:
@@ -19,8 +19,8 @@ def report_command(path: str, entry: Entry, *, html: str = "") -> str:
     words += ["--html", html] if html else []
     recording = entry.recording
     if recording is not None and recording.kind == RecordingKind.PROFILE:
-        return shlex.join([*words, *_costs(entry.machine.costs), "--measured", recording.file.path])
-    return shlex.join([*words, *cost_words(entry)])
+        return shell_line([*words, *_costs(entry.machine.costs), "--measured", recording.file.path])
+    return shell_line([*words, *cost_words(entry)])
 
 
 def export_command(path: str, entry: Entry, to: str, out: str) -> str:
@@ -28,7 +28,7 @@ def export_command(path: str, entry: Entry, to: str, out: str) -> str:
     if to == "report":
         return report_command(path, entry, html=out)
     words = ["lapstrake", "export", path, *machine_words(entry.machine), *plan_words(entry.plan)]
-    return shlex.join([*words, "--to", to, "-o", out, *cost_words(entry)])
+    return shell_line([*words, "--to", to, "-o", out, *cost_words(entry)])
 
 
 def tune_command(
@@ -54,7 +54,7 @@ def tune_command(
     words += ["--time-limit", f"{time_limit:g}"] if time_limit is not None else []
     words += ["--target", target] if target else []
     words += [] if check else ["--no-verify"]
-    return shlex.join([*words, "-o", out, *cost_words(entry)])
+    return shell_line([*words, "-o", out, *cost_words(entry)])
 
 
 def run_command(path: str, entry: Entry, options: RunOptions, *, profile: str = "") -> str:
@@ -64,20 +64,20 @@ def run_command(path: str, entry: Entry, options: RunOptions, *, profile: str = 
     words += ["--alone"] if options.alone else []
     words += ["--as-job"] if options.as_job else []
     words += ["--profile", profile] if profile else []
-    return shlex.join([*words, *cost_words(entry)])
+    return shell_line([*words, *cost_words(entry)])
 
 
 def verify_command(path: str, entry: Entry, options: RunOptions, seeds: int) -> str:
     """Compares the numbers of an entry's plan with those of the module as loaded, on so many sets of inputs."""
     words = ["lapstrake", "verify", path, *machine_words(entry.machine), *plan_words(entry.plan)]
     words += [*_run_words(options), "--seeds", str(seeds)]
-    return shlex.join([*words, *cost_words(entry)])
+    return shell_line([*words, *cost_words(entry)])
 
 
 def compile_command(path: str, entry: Entry, target: str) -> str:
     """Has a production compiler compile the module and an entry's plan."""
     mesh = ["--mesh", entry.machine.mesh] if entry.machine.mesh else []
-    return shlex.join(["lapstrake", "compile", path, "--target", target, *mesh, *plan_words(entry.plan)])
+    return shell_line(["lapstrake", "compile", path, "--target", target, *mesh, *plan_words(entry.plan)])
 
 
 def _run_words(options: RunOptions) -> list[str]:

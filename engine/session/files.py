@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ VERSION = 2
 _OLDER = 1
 """Without `modules`: about the one in `module`."""
 _KEY = "lapstrake_session"
+_LONE = re.compile("[\ud800-\udfff]")
+"""Stands for a byte of a file's name that is not UTF-8 (PEP 383), and has no UTF-8 of its own."""
 _LARGEST = 1 << 62
 """Of a number in a session: sums of two still fit into 64 bits."""
 
@@ -64,7 +67,7 @@ def save(session: Session, path: str | os.PathLike[str], *, home: str = "") -> N
     content = _session_json(session, place.parent)
     if home:
         content["home"] = str(Path(home).absolute())
-    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    text = _LONE.sub(_escaped, json.dumps(content, indent=1, ensure_ascii=False)) + "\n"
     draft = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         with open(draft, "w", encoding="utf-8") as file:
@@ -99,6 +102,10 @@ def load(path: str | os.PathLike[str]) -> Saved:
         if isinstance(error, TypeError | AttributeError):
             what = "a value in it is of another kind than was expected"
         raise InputError(f"{shown}: this session cannot be used: {what}") from error
+
+
+def _escaped(lone: re.Match[str]) -> str:
+    return f"\\u{ord(lone[0]):04x}"
 
 
 def _session_json(session: Session, folder: Path) -> dict[str, Any]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app.endings import ended
 from app.explorer import Explorer
 from engine.session import edits, files
 from tests.app.test_replacing import FORWARD
-from tests.app.waiting import LONG, opened, settled
+from tests.app.waiting import LONG, drawn, opened, settled
 
 _Button = QMessageBox.StandardButton
 
@@ -126,16 +131,29 @@ def test_the_window_closes_in_the_middle_of_work(qtbot: QtBot, explorer: Explore
 
 
 @pytest.mark.parametrize(
-    ("action", "name"), [("export-picture", "a.png"), ("export-picture", "a.svg"), ("export-graph", "g.dot")]
+    ("action", "typed", "name"),
+    [
+        ("export-picture", "a.png", "a.png"),
+        ("export-picture", "a.svg", "a.svg"),
+        ("export-picture", "a", "a.png"),
+        ("export-graph", "g.dot", "g.dot"),
+        ("export-graph", "g", "g.png"),
+    ],
 )
 def test_pictures_are_written_beside_the_window(
-    qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, name: str
+    qtbot: QtBot,
+    explorer: Explorer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    action: str,
+    typed: str,
+    name: str,
 ) -> None:
     opened(qtbot, explorer, FORWARD)
     explorer.show_graph()
     qtbot.waitUntil(lambda: explorer.graph.view.shown is not None, timeout=LONG)
     place = tmp_path / name
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / typed), ""))
     explorer.perform(action)
     said = explorer.window.statusBar()
     qtbot.waitUntil(lambda: said.currentMessage() == f"saved {name}", timeout=LONG)
@@ -146,7 +164,7 @@ def test_a_picture_that_is_not_saved_says_why(
     qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(qtbot, explorer, FORWARD)
-    places = [tmp_path / "none" / "a.png", tmp_path / "a.nothing", tmp_path / "a"]
+    places = [tmp_path / "none" / "a.png", tmp_path / "a.nothing"]
     for place in places:
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, place=place: (str(place), ""))
         explorer.perform("export-picture")
@@ -154,3 +172,39 @@ def test_a_picture_that_is_not_saved_says_why(
         qtbot.waitUntil(lambda place=place: str(place) in " ".join(explorer.window.notices.texts()), timeout=LONG)  # type: ignore[misc]
         explorer.window.notices.clear()
     assert not any(place.exists() for place in places)
+
+
+def test_an_ending_that_is_added_overwrites_nothing_unasked(
+    explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.png").write_bytes(b"theirs")
+    asked: list[str] = []
+
+    def answer(*given: object) -> QMessageBox.StandardButton:
+        asked.append(str(given[2]))
+        return answers.pop()
+
+    answers = [_Button.Save, _Button.Cancel]
+    monkeypatch.setattr(QMessageBox, "question", answer)
+    assert ended(explorer.window, str(tmp_path / "a"), ".png") == ""
+    assert ended(explorer.window, str(tmp_path / "a"), ".png") == str(tmp_path / "a.png")
+    assert asked == ["a.png exists already. Overwrite it?"] * 2
+    assert ended(explorer.window, str(tmp_path / "a.svg"), ".png") == str(tmp_path / "a.svg")
+    assert len(asked) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names that are no text")
+def test_a_module_whose_name_is_no_text_is_kept_like_others(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
+    module = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"bad\xff.hlo"))
+    shutil.copyfile(FORWARD, module)
+    explorer.open(module)
+    qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
+    explorer.recovery.write()
+    autosaved = next(iter(tmp_path.glob("autosave-*")))
+    assert files.load(autosaved).session.path == module
+    assert explorer.recent() == (module,)
+    explorer.perform("copy-command")
+    assert rf"{tmp_path}/bad\377.hlo" in QGuiApplication.clipboard().text()
+    explorer.saving.save_to(str(tmp_path / "s.lapstrake"))
+    assert not explorer.documents.unsaved
+    assert files.load(tmp_path / "s.lapstrake").session.path == module

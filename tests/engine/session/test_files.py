@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -217,3 +219,14 @@ def test_a_value_of_another_kind_is_named(tmp_path: Path, name: str, value: obje
     place.write_text(json.dumps({**content, name: value}), "utf-8")
     with pytest.raises(InputError, match=said):
         files.load(place)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names that are no text")
+def test_a_file_whose_name_is_no_text_is_found_again(tmp_path: Path) -> None:
+    path = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"bad\xff.hlo"))
+    Path(path).touch()
+    made = edits.opened(path, [("", AS_LOADED)], MachineSpec("tpu-v5p", None, None))
+    place = tmp_path / os.fsdecode(b"s\xfe.lapstrake")
+    files.save(replace(made, reading=False), place)
+    assert json.loads(place.read_text("utf-8"))["lapstrake_session"] == files.VERSION
+    assert files.load(place).session.path == path
