@@ -9,6 +9,10 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QTimer
 from PySide6.QtWidgets import QApplication
 
+from engine.session.plan import AS_LOADED
+from tests.views.fake_host import FakeHost, host_of
+from tests.views.synthetic import BEST, variant
+
 
 @pytest.fixture(autouse=True)
 def no_leaks(qapp: QApplication) -> Iterator[None]:
@@ -27,3 +31,9 @@ def no_leaks(qapp: QApplication) -> Iterator[None]:
     assert not left, f"widgets left open: {left}"
     assert not timers, f"timers left running: {timers}"
     assert not set(threading.enumerate()) - threads
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    """A module as loaded, and decomposed."""
+    return host_of(variant(1, plan=AS_LOADED, name="as loaded"), variant(1, overlap=True, plan=BEST, name="decomposed"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from engine.layout.outline import Outline
 from engine.layout.outlining import outline_of
 from engine.layout.picture import Picture, Skeleton, arrange
+from engine.session.plan import Plan
 from engine.session.session import FIRST, TRANSIENT, Asked, Entry, ModuleFile, Session
 from engine.session.store import Store
 from engine.session.variant import Variant
@@ -131,3 +132,10 @@ def host_of(*variants: Variant, active: int = -1, theme: Theme = LIGHT) -> FakeH
 
 def _text(variant: Variant) -> list[str]:
     return [f"  %{i.name} = bf16[4,4]{{1,0}} {i.opcode}()" for i in variant.program.module.entry.instructions]
+
+
+def active_plan(host: FakeHost) -> Plan:
+    """The plan of the entry that is shown."""
+    entry = host.store.state.active_entry
+    assert entry is not None
+    return entry.plan

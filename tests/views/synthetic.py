@@ -83,6 +83,10 @@ class _Slices:
         )
 
 
+BEST = Plan("decompose,async-permute", "bottom-up")
+"""The plan of a variant that decomposes."""
+
+
 def variant(
     seed: int = 0,
     layers: int = 6,
