@@ -124,6 +124,10 @@ class Finder:
         opcode = self.flow.opcodes[reducer.root_id]
         if opcode != "add":
             raise Refusal(f"reduces by {opcode}, not by a sum")
+        root = next(i for i in reducer.instructions if i.id == reducer.root_id)
+        added = {self.flow.opcodes[o] for o in root.operand_ids}
+        if added != {"parameter"} or len(set(root.operand_ids)) != 2:
+            raise Refusal(f"reduces by more than the sum of two values ({reducer.name})")
         return self.groups(collective)
 
     def _scatter(

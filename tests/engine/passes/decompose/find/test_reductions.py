@@ -81,11 +81,29 @@ def test_padding_before_a_scatter() -> None:
 
 
 MAXIMUM = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT m = f32[] maximum(a, b)\n}"
+TWICE = """add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  two = f32[] constant(2)
+  c = f32[] multiply(b, two)
+  ROOT s = f32[] add(a, c)
+}"""
+"""No sum, although an addition comes last: partial results would be doubled once a hop."""
+ONE = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, a)\n}"
 
 
 @pytest.mark.parametrize(
     ("body", "before", "kind", "reason"),
     [
+        *(
+            (
+                f"{SCATTER}\n  ROOT r = f32[2,10] reduce-scatter(y), dimensions={{0}}, to_apply=add, {ALL}",
+                reducer,
+                "einsum-reduce-scatter",
+                "reduces by more than the sum of two values (add)",
+            )
+            for reducer in (TWICE, ONE)
+        ),
         (
             f"{SCATTER}\n  ROOT r = f32[2,10] reduce-scatter(y), dimensions={{0}}, to_apply=add, {ALL}",
             MAXIMUM,
