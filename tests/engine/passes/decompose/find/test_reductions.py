@@ -100,7 +100,7 @@ ONE = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32
                 f"{SCATTER}\n  ROOT r = f32[2,10] reduce-scatter(y), dimensions={{0}}, to_apply=add, {ALL}",
                 reducer,
                 "einsum-reduce-scatter",
-                "reduces by more than the sum of two values (add)",
+                r"reduces by more than the sum of two values \(add\)",
             )
             for reducer in (TWICE, ONE)
         ),
