@@ -24,6 +24,9 @@ from engine.session.plan import MachineSpec, Plan
 from engine.session.sweeping import Quantity, Range, Row, knee, sweep, sweep_partitions
 from engine.session.variant import UNLIKE, unlike_in_words
 
+_PLANS = 4
+"""How many plans are tried where none is named."""
+
 
 def run(arguments: Namespace) -> int:
     """Print a line for each value, the smallest that is within 1 % of the best marked."""
@@ -49,11 +52,13 @@ def _rows(over: Range | None, arguments: Namespace, control: Control) -> tuple[S
     """What was found, and what is said of plans that nobody named: of several modules each has its own."""
     spec = MachineSpec(arguments.chip, arguments.topology, arguments.mesh)
     count = len(arguments.files)
+    # The plan is chosen among a few: each takes about as long as a value.
+    begun = 0.5 if over is None else _PLANS / (_PLANS + len(over.values))
     plans: list[Plan] = []
     said: list[str] = []
     modules: list[Module] = []
     for number, path in enumerate(arguments.files):
-        part = control.part(0.5 * number / count, 0.5 * (number + 1) / count)
+        part = control.part(begun * number / count, begun * (number + 1) / count)
         module = loading.load(path, part.part(0.0, 0.5))
         evaluator = loading.evaluator(module, arguments)
         decomposes = over is not None and over.quantity in (Quantity.RING, Quantity.UNROLL)
@@ -62,8 +67,8 @@ def _rows(over: Range | None, arguments: Namespace, control: Control) -> tuple[S
         plans.append(plan)
         said += [f"{path}: {text}" if count > 1 else text] if text else []
     if over is None:
-        return sweep_partitions(modules, spec, plans, control.part(0.5, 1.0)), said
-    found = sweep(modules[0], spec, plans[0], over, loading.imports(arguments.costs), control.part(0.5, 1.0))
+        return sweep_partitions(modules, spec, plans, control.part(begun, 1.0)), said
+    found = sweep(modules[0], spec, plans[0], over, loading.imports(arguments.costs), control.part(begun, 1.0))
     return found, said
 
 

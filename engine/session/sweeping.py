@@ -34,6 +34,10 @@ class Quantity(StrEnum):
     PARTITIONS = "partitions"
 
 
+MOST_POINTS = 256
+"""Values of one sweep: each is a plan that is made, put in order and simulated."""
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """A quantity and its values, as the user writes them: ``budget=1..16``, ``link-bandwidth=0.25..4``,
@@ -54,7 +58,9 @@ class Range:
                 f"for each number; '{text}' is not"
             )
         quantity = Quantity(name)
-        return Range(quantity, tuple(_VALUES[quantity](values)))
+        found = tuple(_VALUES[quantity](values))
+        _check_count(len(found), text)
+        return Range(quantity, found)
 
     def __str__(self) -> str:
         return f"{self.quantity}={','.join(self.values)}"
@@ -162,11 +168,21 @@ def _row(evaluator: Evaluator, value: str, plan: Plan, control: Control) -> Row:
     return Row(value, made.metrics, base.metrics, budget=budget, unlike=unlike)
 
 
+def _check_count(count: int, text: str) -> None:
+    if count > MOST_POINTS:
+        shown = text if len(text) <= 40 else f"{text[:39]}…"
+        raise UsageError(
+            f"a sweep has at most {MOST_POINTS} points, but '{shown}' has {count:,}: "
+            "name fewer, as budget=1,2,4,8,16 does"
+        )
+
+
 def _budgets(text: str) -> Iterable[str]:
     if found := re.fullmatch(r"(\d+)\s*\.\.\s*(\d+)", text):
         first, last = int(found[1]), int(found[2])
         if not 1 <= first <= last:
             raise UsageError(f"budgets run upwards from at least 1, as in budget=1..16; '{text}' does not")
+        _check_count(last - first + 1, text)
         return [str(budget) for budget in range(first, last + 1)]
     return [str(Budget.parse(part)) for part in text.split(",")]
 

@@ -82,6 +82,20 @@ def test_an_unknown_quantity_names_all_there_are() -> None:
     assert all(quantity in str(caught.value) for quantity in Quantity)
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("budget=1..100000000", "100,000,000"),
+        ("budget=" + ",".join(["1"] * 300), "300"),
+        ("ring=" + "one," * 299 + "both", "300"),
+    ],
+)
+def test_more_points_than_anybody_reads_are_refused(text: str, count: str) -> None:
+    with pytest.raises(UsageError, match=f"at most 256 points, but '.*' has {count}:"):
+        Range.parse(text)
+    assert len(Range.parse("budget=1..256").values) == 256
+
+
 def test_a_larger_budget_never_holds_less_in_flight_than_is_useful(module: Module) -> None:
     rows = sweep(module, SPEC, FORCED, Range.parse("budget=1..3"))
     assert [row.value for row in rows] == ["1", "2", "3"]
