@@ -14,6 +14,7 @@ from engine.export.routes import undoing
 from engine.export.tuned import Bundled, write_tuned
 from engine.export.writing import write_atomically
 from engine.ir.module import Module
+from engine.schedule.problem import Schedule
 from engine.session.choices import Choices
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import fair_base
@@ -46,6 +47,8 @@ class Found:
     """Of the compiler by whose cycles was searched; the trials have its costs then, not the model's."""
     against: tuple[str, int] | None = None
     """What the best had to beat by the model, and its makespan in picoseconds; None where a compiler judged."""
+    schedule: Schedule | None = None
+    """Of `best`: the bundle holds what the search told of."""
 
 
 def write_variant(
@@ -83,9 +86,11 @@ def search(
     else:
         choices = Choices.of(start)
         found = tune(evaluator, memory_cap=memory_cap, start=choices, dimensions=dimensions, control=limited)
-    best = found.best.plan if found.gains else None
     against = (found.against.name, found.against.metrics.makespan)
-    return Found(best, found.finished, found.dimensions, against=against)
+    best = found.best.plan if found.gains else None
+    return Found(
+        best, found.finished, found.dimensions, against=against, schedule=found.best.schedule if best else None
+    )
 
 
 def search_compiler(
@@ -109,7 +114,7 @@ def search_compiler(
         production, evaluator, loaded, memory_cap=memory_cap, control=limited.part(0.05, 1.0)
     )
     best = None if found.best is found.base else found.best.plan
-    return Found(best, found.finished, found.dimensions, judgement)
+    return Found(best, found.finished, found.dimensions, judgement, schedule=found.best.schedule if best else None)
 
 
 def ask_compiler(
@@ -155,6 +160,7 @@ def write_bundle_of(
 
 def _tuning(evaluator: Evaluator, trials: tuple[Trial, ...], found: Found | None, plan: Plan | None = None) -> Tuning:
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded")
-    best = base if plan is None else evaluator.evaluate(plan)
+    known = found.schedule if found is not None and found.best == plan else None
+    best = base if plan is None else evaluator.evaluate(plan, found=known)
     finished, dimensions = (True, ()) if found is None else (found.finished, found.dimensions)
     return Tuning(base, best, trials, finished, dimensions, fair_base(evaluator, base))

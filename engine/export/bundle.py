@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
-from engine.errors import UsageError
+from engine.errors import LapstrakeError, UsageError
 from engine.execute.verifying import Verification
 from engine.export.captured import Capture, check_bundled, check_dumped, dumped
 from engine.export.costs_text import costs_text
@@ -121,16 +121,32 @@ class _Made:
 def _make(evaluator: Evaluator, best: Variant, *, order_only: bool) -> _Made:
     """Raises UsageError for passes that cannot reach the job."""
     if not order_only:
-        made = evaluator.transform(Plan(_structure(best.plan))).module
+        made = evaluator.transform(replace(best.plan, passes=_structure(best.plan))).module
         changed = made.proto != evaluator.module.proto
         made = tagged(made)
-        return _Made(made, evaluator.with_module(made).evaluate(_rest(best.plan)), order_only=False, changed=changed)
+        return _Made(made, _shown(evaluator.with_module(made), best), order_only=False, changed=changed)
     if best.plan.passes:
         raise UsageError(
             "a module that its compiler has scheduled can only be put in another order, but the plan has the passes "
             f"{best.plan.passes}: tune partitioned.hlo for them"
         )
     return _Made(evaluator.module, best, order_only=True, changed=False)
+
+
+def _shown(evaluator: Evaluator, best: Variant) -> Variant:
+    """What the rest of the best plan makes of the tagged module, in the very order that was found and told of.
+
+    Raises LapstrakeError where that order is of other instructions.
+    """
+    plan = _rest(best.plan)
+    program = evaluator.program_of(plan)
+    made, wanted = ({c: graph.names for c, graph in p.graphs.items()} for p in (program, best.program))
+    if made != wanted:
+        raise LapstrakeError(
+            f"{evaluator.module.name}: the passes {best.plan.passes} made other instructions for the bundle than the "
+            "order that was found is of; no bundle was written: tune again, and report this if it comes again"
+        )
+    return evaluator.evaluate(plan, found=best.schedule)
 
 
 def _modules(original: Module, made: _Made) -> dict[str, bytes]:

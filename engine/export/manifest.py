@@ -22,7 +22,7 @@ SCHEMA = 1
 def manifest(evaluator: Evaluator, found: Tuning, shown: Variant, known: Capture) -> dict[str, Any]:
     """What is known before the files are: module, versions, machine, plan, prediction and search.
 
-    `shown` is the plan as it is in the bundle's files: a scheduler that searches for a while may order it anew.
+    `shown` is the plan as it is in the bundle's files.
     """
     plan, metrics = found.best.plan, shown.metrics
     return {

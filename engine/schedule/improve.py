@@ -1,9 +1,10 @@
-"""Local search from the best of the other schedulers' orders: as good as time allows, never worse than its start."""
+"""Local search from the best of the other schedulers' orders: as good as its work allows, no worse than its start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from time import monotonic
 from typing import ClassVar
 
@@ -26,40 +27,49 @@ _ROUNDS = 4
 """Searches from the best order so far, each cooling down anew."""
 _JUDGED = 4
 """How many orders the simulator is asked about in the end."""
+_ORDERS_BETWEEN = 64
+"""Orders that annealing tries between two looks at its progress."""
+_SEQUENCES_BETWEEN = 16 * 3
+"""The same of sequences, of which decoding one takes about three times as long as going through an order (measured)."""
 
 
 @dataclass(frozen=True)
 class Improve:
-    """Moves instructions about for as long as it is given, from the best order that bottom-up and top-down find.
+    """Moves instructions about until its work is done, from the best order that bottom-up and top-down find.
 
     What a plan comes to is judged by the simulator; the search itself by a faster estimate that agrees with it where
-    transfers share nothing.
+    transfers share nothing. The same problem and seed give the same order, unless `seconds` pass before.
     """
 
     name: ClassVar[str] = "improve"
-    seconds: float = 2.0
-    """For the whole program; less where a lower bound is reached."""
+    work: int = 2_000_000
+    """Instructions looked at in the orders that are tried, for the whole program: about two seconds; less where a lower
+    bound is reached."""
+    seconds: float = 20.0
+    """At most, for the whole program. Where they pass before the work is done, another run may find another order."""
     seed: int = 0
     sharing: bool = True
     """Whether transfers in flight are taken to share their links, where it is known which."""
 
     def __post_init__(self) -> None:
+        if self.work < 1:
+            raise UsageError(f"improve{{work}} is a number over 0, but {self.work} came")
         if self.seconds <= 0:
             raise UsageError(f"improve{{seconds}} is a number over 0, but {self.seconds:g} came")
 
     def schedule(self, problem: Problem, control: Control) -> Order:
-        started = monotonic()
         instance = Instance.of(problem)
         loads = problem.loads if self.sharing else None
         starts = list(self._starts(problem, instance, control))
         start = min(starts, key=lambda order: _score(instance, order, loads))
         bound = lower_bound(problem)
-        limit = self.seconds * problem.effort
+        spent = _Spent(self.work * problem.effort, self.seconds * problem.effort)
+        control.step(0.0, f"improving {problem.graph.name}")
 
-        def progress() -> float:
-            passed = min(1.0, (monotonic() - started) / limit)
-            control.step(passed, f"improving {problem.graph.name}")
-            return passed
+        def progress(orders: int) -> float:
+            done = spent.add(orders * len(instance))
+            control.step(done, f"improving {problem.graph.name}")
+            return done
 
         best = start.nodes.tolist()
         for turn in range(_ROUNDS):
@@ -83,22 +93,44 @@ class Improve:
                 yield Order(np.array(again, np.int64), order.decisions)
 
 
+class _Spent:
+    """How much of the work there is was done; all of it once its time is over."""
+
+    def __init__(self, work: float, seconds: float) -> None:
+        self._work = work
+        self._until = monotonic() + seconds
+        self._done = 0
+
+    def add(self, work: int) -> float:
+        """From 0 to 1, after so much more."""
+        self._done += work
+        return 1.0 if monotonic() > self._until else min(1.0, self._done / self._work)
+
+
 @dataclass(frozen=True)
 class _Window:
-    """A part of the time there is, itself in two parts; progress in each goes from 0 to 1."""
+    """A part of the work there is, itself in two parts; progress in each goes from 0 to 1."""
 
-    progress: Callable[[], float]
+    progress: Callable[[int], float]
+    """Told how many orders were tried since the last time."""
     turn: int
     turns: int
 
     def first(self, part: float) -> Callable[[], float]:
-        return lambda: min(1.0, self._own() / part)
+        between = _between(_SEQUENCES_BETWEEN)
+        return lambda: min(1.0, self._own(next(between)) / part)
 
     def second(self, part: float) -> Callable[[], float]:
-        return lambda: max(0.0, min(1.0, (self._own() - part) / (1.0 - part)))
+        between = _between(_ORDERS_BETWEEN)
+        return lambda: max(0.0, min(1.0, (self._own(next(between)) - part) / (1.0 - part)))
 
-    def _own(self) -> float:
-        return self.progress() * self.turns - self.turn
+    def _own(self, orders: int) -> float:
+        return self.progress(orders) * self.turns - self.turn
+
+
+def _between(orders: int) -> Iterator[int]:
+    """Nothing was tried before the first look at progress, so many orders before each other."""
+    return chain((0,), repeat(orders))
 
 
 def _valid_score(instance: Instance, order: list[int], loads: Loads | None) -> int | None:

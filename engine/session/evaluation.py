@@ -38,7 +38,8 @@ from engine.session.variant import Variant
 from engine.simulate.simulator import makespan_of, simulate
 
 DEFAULT_TRIAL = "bottom-up"
-"""Scheduler by which passes try things that are to hold for any scheduler: plans that share passes share the result."""
+"""Scheduler by which passes try things that are to hold for any scheduler: plans that share passes share the result.
+Schedulers that search for some seconds begin from what it made best, too."""
 
 
 @dataclass
@@ -65,15 +66,18 @@ class Evaluator:
         loaded = Loaded(self.module, self.machine, self.imports)
         self._loaded = loaded if loaded.given_by else None
 
-    def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:
-        """The variant that `plan` makes; `name` defaults to the plan in words."""
+    def evaluate(self, plan: Plan, name: str = "", control: Control = QUIET, found: Schedule | None = None) -> Variant:
+        """The variant that `plan` makes; `name` defaults to the plan in words. `found` is the schedule that its
+        scheduler found before, of the same instructions: a search that took its time is not done anew."""
         pipeline = Pipeline.parse(plan.passes)
         scheduler, budget = self._means(plan)
         result, key = self._transform(pipeline, scheduler, budget, control.part(0.0, 0.3))
         program = self._price(key, result, control.part(0.3, 0.5))
-        schedule = schedule_program(
-            program, scheduler, budget, memory_cap=plan.memory_cap, keep=True, control=control.part(0.5, 0.8)
-        )
+        schedule = found
+        if schedule is None:
+            schedule = schedule_program(
+                program, scheduler, budget, memory_cap=plan.memory_cap, keep=True, control=control.part(0.5, 0.8)
+            )
         simulation = simulate(program, schedule, control=control.part(0.8, 1.0))
         runs = simulation.runs
         return Variant(
@@ -116,6 +120,8 @@ class Evaluator:
         """What the passes make, and the key under which it is kept."""
         if not pipeline.tries:
             scheduler, budget = parse_scheduler(DEFAULT_TRIAL), self.machine.chip.default_budget
+        elif hasattr(scheduler, "seconds"):  # a clock would decide what the passes make, and each try take as long
+            scheduler = parse_scheduler(DEFAULT_TRIAL)
         key = f"{pipeline} {scheduler} {budget}"
 
         fastest: tuple[int, Program] | None = None

@@ -111,7 +111,8 @@ def judge(
     judgement = _ask(production, asked, control.part(0.1, 1.0))
     chosen = judgement.best.plan
     if chosen is not None:
-        return replace(found, best=evaluator.evaluate(chosen)), judgement
+        best = found.best if chosen == found.best.plan else evaluator.evaluate(chosen)
+        return replace(found, best=best), judgement
     cap = found.best.plan.memory_cap
     fits = cap is None or found.base.metrics.peak_memory <= cap
     return replace(found, best=found.base if fits else found.best), judgement

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+import time
 from dataclasses import replace
 from typing import ClassVar
 
@@ -44,6 +46,7 @@ def test_text_and_scheduler_are_inverse(text: str) -> None:
         ("memory,bottom-up", "one scheduler was expected"),
         ("improve{second=2}", "did you mean 'seconds'"),
         ("improve{seconds=0}", "a number over 0"),
+        ("improve{work=0}", "a number over 0"),
         ("exact{workers=0}", "numbers over 0"),
     ],
 )
@@ -182,7 +185,7 @@ def test_under_a_cap_transfers_are_still_hidden_as_far_as_memory_goes() -> None:
     assert times[None] == times[310] == times[210] == 70, "two shards at a time are enough"
 
 
-def test_improve_is_never_worse_than_the_others_and_repeats_with_its_seed() -> None:
+def test_improve_is_never_worse_than_the_others() -> None:
     for seed in range(4):
         problem = random_body(seed, "heavy", Budget(1))
         instance = Instance.of(problem)
@@ -191,6 +194,22 @@ def test_improve_is_never_worse_than_the_others_and_repeats_with_its_seed() -> N
             for s in (Improve(seconds=0.1), BottomUp(), TopDown())
         ]
         assert times[0] <= min(times[1:])
+
+
+def test_improve_finds_the_same_order_again_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_body(1, "heavy", Budget(1))
+    scheduler = Improve(work=60_000, seconds=1000)
+    found = scheduler.schedule(problem, QUIET).nodes.tolist()
+    slow = itertools.count(0, 1e-3)
+    monkeypatch.setattr("engine.schedule.improve.monotonic", lambda: next(slow))
+    assert scheduler.schedule(problem, QUIET).nodes.tolist() == found
+
+
+def test_improve_ends_with_its_seconds() -> None:
+    problem = random_body(1, "heavy", Budget(1))
+    began = time.monotonic()
+    Improve(work=10**12, seconds=0.05).schedule(problem, QUIET)
+    assert time.monotonic() - began < 10
 
 
 def test_a_sequence_waits_for_room_for_what_a_caller_holds() -> None:
