@@ -54,6 +54,7 @@ class Answers:
             done=done,
             failed=_told(arrived),
             near=shared_by(module, asked.machine, asked.plan),
+            about=module,
         )
 
     def print_text(self, variant: Variant, beside: Variant | None, arrived: Callable[[Printed | str], None]) -> None:

@@ -25,7 +25,7 @@ from engine.ir.module import Module
 from engine.session import edits, files
 from engine.session.arrivals import informed, plans_beside, taken_in, unread, unreadable
 from engine.session.plan import MachineSpec
-from engine.session.session import Entry, Facts, ModuleFile, Session
+from engine.session.session import FIRST, Entry, Facts, ModuleFile, Session
 from engine.session.store import Store
 
 
@@ -60,7 +60,8 @@ class Documents(QObject):
         self._reads = ModuleReads(jobs, self._answered)
         self._again = Rereading(jobs, arrived=self._arrived_again, refused=self._refused_again)
         self._adding: dict[str, ModuleFile] = {}
-        self._last_key = 0
+        self._last_key = int(FIRST) - 1
+        """Of all modules so far: what is known of one by its key is never taken for what is known of a later one."""
         self._changed: set[str] = set()
         """Keys of modules whose files changed on disk."""
         self._recovered = False
@@ -113,7 +114,7 @@ class Documents(QObject):
         self._give_up()
         if not sessions:
             found = edits.begun(*dict.fromkeys(map(captured_file, modules)))
-            self._replace(Wanted(found, machine, paths=paths))
+            self._replace(self._keyed(Wanted(found, machine, paths=paths)))
             return
         try:
             saved = files.load(sessions[0])
@@ -124,7 +125,7 @@ class Documents(QObject):
                 self._store.reset(replace(edits.begun(sessions[0]), reading=False, problem=told(error)))
             return
         wanted = Wanted(saved.session, machine, saved.hashes, sessions[0], tuple(modules), paths, recovered)
-        self._replace(replace(wanted, home=saved.home))
+        self._replace(self._keyed(replace(wanted, home=saved.home)))
         if len(sessions) > 1:
             self.noticed.emit(f"One session can be open at a time: {Path(sessions[1]).name} was not opened")
 
@@ -141,9 +142,9 @@ class Documents(QObject):
             elif path in {module.path for module in (*self._store.state.modules, *self._adding.values())}:
                 self.noticed.emit(f"{name} is open already")
             else:
-                self._last_key += 1
-                self._adding[str(self._last_key)] = ModuleFile(str(self._last_key), path)
-                self._reads.start(self._adding[str(self._last_key)])
+                file = ModuleFile(self._new_key(), path)
+                self._adding[file.key] = file
+                self._reads.start(file)
 
     def recover(self, path: str) -> None:
         """Open a session as one that was never saved."""
@@ -205,6 +206,16 @@ class Documents(QObject):
         self._succession.give_up()
         self._again.give_up()
 
+    def _new_key(self) -> str:
+        self._last_key += 1
+        return str(self._last_key)
+
+    def _keyed(self, wanted: Wanted) -> Wanted:
+        """With keys for its modules that none had before."""
+        keys = {module.key: self._new_key() for module in wanted.session.modules}
+        hashes = {keys[key]: found for key, found in wanted.hashes.items()}
+        return replace(wanted, session=edits.rekeyed(wanted.session, keys), hashes=hashes)
+
     def _replace(self, wanted: Wanted) -> None:
         """Take what is `wanted`: at once where nothing is open, else when the first of its modules is read."""
         if self._is_open:
@@ -252,7 +263,6 @@ class Documents(QObject):
         for key in self._reads.known():
             self._forget(key)
         self._again.forget()
-        self._last_key = max((int(m.key) for m in session.modules if m.key.isdecimal()), default=0)
         self._store.reset(replace(session, reading=True, problem=""))
         self.read.emit()
         self.replaced.emit()

@@ -120,21 +120,26 @@ class Evaluations(QObject):
             entry.machine,
             entry.plan,
             entry.name,
-            done=self._arrival(entry.key, asked),
+            done=self._arrival(entry.key, asked, module),
             failed=self._failure(entry.key, asked),
             entry=entry.key,
             near=shared_by(module, asked.machine, asked.plan),
+            about=module,
         )
         self._running[entry.key] = _Running(job, asked)
 
-    def _arrival(self, key: str, asked: Asked) -> Callable[[Variant], None]:
+    def _arrival(self, key: str, asked: Asked, module: Module) -> Callable[[Variant], None]:
         def arrived(variant: Variant) -> None:
+            if self._modules.get(asked.module) is not module:
+                return
             self.remember(asked, variant)
             running = self._running.get(key)
             if running is not None and running.asked == asked:
                 del self._running[key]
-            now = edits.arrived(self._store.state, key, variant)
-            self._store.settle(entries=now.entries, selection=now.selection)
+            entry = self._store.state.entry(key)
+            if entry is not None and entry.module == asked.module:
+                now = edits.arrived(self._store.state, key, variant)
+                self._store.settle(entries=now.entries, selection=now.selection)
 
         return arrived
 

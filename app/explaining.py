@@ -41,5 +41,5 @@ class Explaining:
         if variant.recording is not None and variant.recording.kind == RecordingKind.SCHEDULE:
             target, near, asked = "app.work:explain_in", "", (variant.program, variant.schedule, instruction)
         title = f"explaining a place in {entry.key}"
-        self._job = self._jobs.start(title, target, *asked, done=arrived, failed=failed, near=near)
+        self._job = self._jobs.start(title, target, *asked, done=arrived, failed=failed, near=near, about=module)
         return self._job

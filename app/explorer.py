@@ -142,6 +142,7 @@ class Explorer(QObject):
 
     def _hand_modules_on(self) -> None:
         """Give the modules that are there now to everybody who computes with them."""
+        self.job_list.cancel_without(self.documents.modules.values())
         for part in (
             self.evaluations,
             self.trials,

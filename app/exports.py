@@ -258,7 +258,13 @@ class Exports(QObject):
         )
 
     def _failed(self, way_out: str) -> Callable[[LapstrakeError], None]:
-        return lambda error: self._end(outcomes.failed(error, self.progress, way_out))
+        module = self._module
+
+        def failed(error: LapstrakeError) -> None:
+            if self._module is module:  # else another is open, and has an outcome of its own
+                self._end(outcomes.failed(error, self.progress, way_out))
+
+        return failed
 
     def _end(self, outcome: Outcome) -> None:
         self._show(replace(self.progress, stage=Stage.IDLE, fraction=0.0, message="", outcome=outcome))

@@ -149,6 +149,7 @@ class Imports:
             _names(session),
             done=read,
             failed=refused,
+            about=module,
         )
 
     def _drop_costs(self, file: GivenFile) -> None:
@@ -162,29 +163,32 @@ class Imports:
         A profile is of the module as loaded, or of that of the variant in the stack that has more of its names.
         """
         title = f"reading {Path(path).name}"
+        session = self._store.state
+        module = self._documents.module_of(session.active_entry)
         failed = self._failure(path, lambda: self.add_recording(path, kind))
         if kind == RecordingKind.SCHEDULE:
 
             def taken(file: GivenFile) -> None:
-                self._show(Recording(kind, file), AS_LOADED)
+                self._show(Recording(kind, file), AS_LOADED, session)
 
-            self._jobs.start(title, "app.given_work:take_schedule", path, done=taken, failed=failed)
+            self._jobs.start(title, "app.given_work:take_schedule", path, done=taken, failed=failed, about=module)
             return
-        session = self._store.state
         variants = [e.variant for e in runnable(session) if e.variant is not None]
 
         def found(answer: tuple[GivenFile, int]) -> None:
             file, number = answer
-            self._show(Recording(kind, file), variants[number].plan if variants else AS_LOADED)
+            self._show(Recording(kind, file), variants[number].plan if variants else AS_LOADED, session)
 
-        self._jobs.start(title, "app.given_work:take_profile", path, _names(session), done=found, failed=failed)
+        args = (path, _names(session))
+        self._jobs.start(title, "app.given_work:take_profile", *args, done=found, failed=failed, about=module)
 
-    def _show(self, recording: Recording, plan: Plan) -> None:
-        """A recording of the active module as one more variant."""
+    def _show(self, recording: Recording, plan: Plan, asked_in: Session) -> None:
+        """A recording as one more variant of the module that was active when it was asked for."""
         session = self._store.state
-        entry = edits.planned_entry(session)
-        if entry is not None:
-            state = edits.recorded(session, plan, entry.machine, recording)
+        entry = edits.planned_entry(asked_in)
+        if entry is not None and session.module(entry.module) is not None:
+            machine = (session.entry(entry.key) or entry).machine
+            state = edits.recorded(session, plan, machine, recording, module=entry.module)
             self._store.become(f"Show {recording.file.name}", state)
 
     def use_as_costs(self) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QInputDialog
 from app.documents import Documents
 from app.evaluations import Evaluations, shared_by
 from app.jobs import Jobs
+from engine.control import Cancelled
 from engine.session import edits
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
@@ -69,6 +70,9 @@ class Iterations:
             if self._documents.modules.get(asked.module) is not module:
                 return
             self._evaluations.remember(asked, unfolded)
+            there = self._store.state.entry(key)
+            if there is None or there.asked != asked:
+                return
             now = edits.arrived(self._store.state, key, unfolded)
             self._store.settle(entries=now.entries, selection=now.selection)
             found = loop_at(unfolded.timeline, (loop,))
@@ -84,9 +88,10 @@ class Iterations:
             variant.name,
             (loop, iteration),
             done=arrived,
-            failed=lambda error: self._say(str(error)),
+            failed=lambda error: None if isinstance(error, Cancelled) else self._say(str(error)),
             entry=key,
             near=shared_by(module, variant.machine, variant.plan),
+            about=module,
         )
 
     def _reveal(self, variant: Variant, frame: int, iteration: int) -> bool:

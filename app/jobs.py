@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
@@ -18,6 +18,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from engine import worker
 from engine.control import Cancelled
 from engine.errors import LapstrakeError, WorkerError
+from engine.ir.module import Module
 from engine.worker.call import GRACE
 from views.ports import JobState
 
@@ -43,6 +44,7 @@ class _Job:
     heard: Callable[[Any], None]
     near: str = ""
     begun: Callable[[], worker.Call | None] = lambda: None
+    about: Module | None = None
     state: str = "running"
     error: str = ""
     progress: tuple[float, str] = (0.0, "waiting for its turn")
@@ -120,6 +122,7 @@ class Jobs(QObject):
         heard: Callable[[Any], None] = lambda found: None,
         near: str = "",
         begun: Callable[[], worker.Call | None] = lambda: None,
+        about: Module | None = None,
     ) -> int:
         """Run ``module:function`` in a worker; `done` gets its result, `failed` its error or a Cancelled.
 
@@ -127,9 +130,10 @@ class Jobs(QObject):
         `after` is an earlier part of the same work: if it ended well, it leaves the log to this one. Returns the job's
         number. Jobs that are `near` the same follow each other, in a worker that has kept what they share.
         `begun` gives the call itself where it was begun before it was known that a job would wait for it.
+        `about` is the module that the result is of no use without: see `cancel_without`.
         """
         self._jobs = [job for job in self._jobs if job.number != after or job.state != "done"]
-        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say, heard, near, begun)
+        job = _Job(self._next, title, target, args, entry, deadline, done, failed, say, heard, near, begun, about)
         self._next += 1
         self._jobs.append(job)
         del self._jobs[:-_KEPT]
@@ -158,6 +162,13 @@ class Jobs(QObject):
                     self._finish(job, Cancelled("cancelled"))
         self._fill()
         self.changed.emit()
+
+    def cancel_without(self, modules: Collection[Module]) -> None:
+        """Cancel the jobs about modules other than these."""
+        there = set(map(id, modules))
+        for job in self._running():
+            if job.about is not None and id(job.about) not in there:
+                self.cancel(job.number)
 
     def cancel_all(self) -> None:
         for job in self._running():

@@ -48,6 +48,8 @@ class Matches(QObject):
                 self._ensure(session, pair, self._modules[one], self._modules[two])
         # What is known of modules that went is not kept: it is found again within a second.
         left = {pair: found for pair, found in session.matches.items() if set(pair) <= set(hashes.values())}
+        for pair in [pair for pair in self._asked if not set(pair) <= set(hashes.values())]:
+            self._jobs.cancel(self._asked.pop(pair))
         if len(left) < len(session.matches):
             self._store.settle(matches=left)
 
@@ -57,16 +59,18 @@ class Matches(QObject):
 
         def done(found: Correspondence) -> None:
             self._asked.pop(pair, None)
+            if not set(pair) <= {module.sha256 for module in self._store.state.modules}:
+                return
             turned = pair[1], pair[0]
             self._store.settle(matches={**self._store.state.matches, pair: found, turned: found.turned()})
 
         def failed(error: LapstrakeError) -> None:
-            self._asked.pop(pair, None)
+            if self._asked.get(pair) == job:
+                del self._asked[pair]
 
         names = f"{one.name} and {two.name}" if one.name != two.name else f"two modules {one.name}"
-        self._asked[pair] = self._jobs.start(
-            f"matching {names}", "app.work:match", one, two, done=done, failed=failed, say=_said
-        )
+        job = self._jobs.start(f"matching {names}", "app.work:match", one, two, done=done, failed=failed, say=_said)
+        self._asked[pair] = job
 
 
 def _said(found: Correspondence) -> str:

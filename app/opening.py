@@ -131,7 +131,7 @@ class Opening:
             text=session.label(module.key),
         )
         if accepted:
-            self._store.become(f"Name module {module.key}", edits.module_named(session, module.key, name))
+            self._store.become(f"Name {session.label(module.key)}", edits.module_named(session, module.key, name))
 
     def _resolved(self, paths: Sequence[str], take: Callable[[Sequence[str]], None]) -> None:
         """Have `take` called with files: those given, and what the user picks of a dump folder among them."""

@@ -90,15 +90,18 @@ class Pruning(QObject):
                 entry.machine,
                 plan,
                 WHOLE if whole else f"{DECOMPOSED}, {plan.scheduler}",
-                done=self._arrival(entry, plan),
+                done=self._arrival(entry, module, plan),
                 failed=lambda error: self._soon.start(),
                 entry=entry.key,
                 near=shared_by(module, entry.machine, plan),
+                about=module,
             )
             return
 
-    def _arrival(self, asked_for: Entry, given: Plan) -> Callable[[Variant], None]:
+    def _arrival(self, asked_for: Entry, module: Module, given: Plan) -> Callable[[Variant], None]:
         def arrived(variant: Variant) -> None:
+            if self._modules.get(asked_for.module) is not module:
+                return
             entry = self._store.state.entry(asked_for.key)
             if entry is not None and (entry.asked, entry.name) == (asked_for.asked, asked_for.name):
                 asked = entry.asking(variant.plan)

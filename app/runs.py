@@ -148,7 +148,7 @@ class Runs(QObject):
             if file is not None:
                 recording = Recording(RecordingKind.PROFILE, file, origin)
                 title = f"{entry.title}, measured on {origin}"
-                session = edits.recorded(session, entry.plan, entry.machine, recording, title)
+                session = edits.recorded(session, entry.plan, entry.machine, recording, title, module=entry.module)
         self._store.become("Show what was measured", session)
 
     # Verifying
@@ -212,9 +212,11 @@ class Runs(QObject):
         title = f"compiling {entry.key} for {target}"
 
         def done(found: Compilation) -> None:
-            self._arrived(target, found)
+            self._arrived(target, entry, found)
 
         def failed(error: LapstrakeError) -> None:
+            if self._compiling.job != job:  # its module is gone
+                return
             stage = Stage.CANCELLED if isinstance(error, Cancelled) else Stage.FAILED
             self._compiling = Progress(stage, title, text=_AGAIN if stage == Stage.CANCELLED else str(error))
             self._listeners.tell()
@@ -233,11 +235,11 @@ class Runs(QObject):
         self._compiling = Progress(Stage.RUNNING, title, job)
         self._listeners.tell()
 
-    def _arrived(self, target: str, found: Compilation) -> None:
+    def _arrived(self, target: str, of: Entry, found: Compilation) -> None:
         session, rows = self._store.state, []
         for row, file in zip(found.rows, found.schedules, strict=True):
             recording = Recording(RecordingKind.SCHEDULE, file, target)
-            session = edits.recorded(session, AS_LOADED, found.machine, recording, row.name)
+            session = edits.recorded(session, AS_LOADED, found.machine, recording, row.name, module=of.module)
             rows.append(replace(row, key=session.active))
         self._store.become(f"Compile for {target}", edits.activated(session, self._store.state.active))
         self._compiled = tuple(rows)
@@ -258,6 +260,8 @@ class Runs(QObject):
         say: Callable[[object], str] = lambda _: "",
     ) -> None:
         def ended(error: LapstrakeError) -> None:
+            if self._progress.job != job:  # its module is gone
+                return
             if isinstance(error, Cancelled):
                 self._end(Stage.CANCELLED, text=_AGAIN)
             elif failed is not None:

@@ -35,10 +35,11 @@ class Trials(QObject):
         """The modules that are there now, by their keys: forget what is known of those that went or are others."""
         known, self._modules = self._modules, dict(modules)
         gone = {key for key in known if known[key] is not modules.get(key)}
-        if self._measuring in gone:
-            self._jobs.cancel(self._job)
+        # Before the job is cancelled, whose end starts the next one.
         self._waiting = [item for item in self._waiting if item[1].module not in gone]
         self._known = {asked: answer for asked, answer in self._known.items() if asked.module not in gone}
+        if self._measuring in gone:
+            self._jobs.cancel(self._job)
         self.changed.emit()
 
     def known(self, asked: Asked) -> Metrics | str | None:
@@ -70,15 +71,16 @@ class Trials(QObject):
             "app.work:predict",
             module,
             batch,
-            done=self._arrival(batch),
+            done=self._arrival(batch, module),
             failed=self._failure(module),
             after=self._job,
         )
 
-    def _arrival(self, batch: tuple[Asked, ...]) -> Callable[[Sequence[Metrics | str]], None]:
+    def _arrival(self, batch: tuple[Asked, ...], module: Module) -> Callable[[Sequence[Metrics | str]], None]:
         def arrived(found: Sequence[Metrics | str]) -> None:
-            self._known.update(zip(batch, found, strict=True))
-            self.changed.emit()
+            if self._modules.get(batch[0].module) is module:
+                self._known.update(zip(batch, found, strict=True))
+                self.changed.emit()
             self._next()
 
         return arrived

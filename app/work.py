@@ -13,7 +13,7 @@ from engine.errors import LapstrakeError
 from engine.export.captured import check_bundled, check_dumped, with_mesh
 from engine.hlo.partitions import is_partitioned
 from engine.hlo.reading import read_here
-from engine.ir.module import Module
+from engine.ir.module import JobMesh, Module, Source
 from engine.passes.pipeline import Pipeline
 from engine.schedule.explaining import paragraphs
 from engine.schedule.problem import Schedule
@@ -42,7 +42,7 @@ ENTRY e {
   ROOT c = f32[8,8] add(b, a)
 }
 """
-_evaluators: dict[tuple[str, MachineSpec], Evaluator] = {}
+_evaluators: dict[tuple[Source | str, JobMesh | None, MachineSpec], Evaluator] = {}
 _imports: dict[GivenFile, ImportedCosts] = {}
 
 
@@ -196,7 +196,8 @@ def _refused(check: Callable[[Module], None], module: Module) -> str:
 
 
 def evaluator_of(module: Module, spec: MachineSpec) -> Evaluator:
-    key = (module.source.sha256 if module.source is not None else module.name, spec)
+    # The same bytes in another folder may be of a job with another mesh.
+    key = (module.source or module.name, module.job_mesh, spec)
     if key not in _evaluators:
         while len(_evaluators) >= _KEPT:
             del _evaluators[next(iter(_evaluators))]

@@ -21,6 +21,13 @@ def begun(*paths: str) -> Session:
     return Session(modules=modules, reading=True)
 
 
+def rekeyed(session: Session, keys: Mapping[str, str]) -> Session:
+    """With other keys for its modules: old → new."""
+    modules = tuple(replace(module, key=keys[module.key]) for module in session.modules)
+    entries = tuple(replace(entry, module=keys[entry.module]) for entry in session.entries)
+    return replace(session, modules=modules, entries=entries)
+
+
 def opened(path: str, plans: Iterable[tuple[str, Plan]], machine: MachineSpec) -> Session:
     """A new session on `path`: one entry a plan, the first is the base and the second, if there is one, is active."""
     entries = tuple(Entry(key_of(n), plan, machine, name) for n, (name, plan) in enumerate(plans))
@@ -167,13 +174,17 @@ def _free_key(session: Session) -> str:
     return next(k for k in map(key_of, range(len(taken) + 1)) if k not in taken)
 
 
-def recorded(session: Session, plan: Plan, machine: MachineSpec, recording: Recording, name: str = "") -> Session:
-    """One more entry at the end, of what was recorded: a run of the module that `plan` makes of the active module, or a
-    compiler's schedule of it.
+def recorded(
+    session: Session, plan: Plan, machine: MachineSpec, recording: Recording, name: str = "", *, module: str = ""
+) -> Session:
+    """One more entry at the end, of what was recorded: a run of the module that `plan` makes of `module` (its key;
+    without it, of the active one), or a compiler's schedule of it. Nothing where that module has gone.
 
     It becomes the active one. A recording that is there already, of the same plan, is made active instead.
     """
-    module = session.active_entry.module if session.active_entry is not None else FIRST
+    module = module or (session.active_entry.module if session.active_entry is not None else FIRST)
+    if session.modules and session.module(module) is None:
+        return session
     same = (e for e in session.entries if (e.recording, e.plan, e.module) == (recording, plan, module))
     made = next(same, None) or Entry(_free_key(session), plan, machine, name, module=module, recording=recording)
     kept = tuple(e for e in session.entries if e.key != made.key)

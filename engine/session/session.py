@@ -159,7 +159,7 @@ class ModuleFile:
     """A module of the session: the file that it is read from, and what is known of it."""
 
     key: str
-    """``1``, ``2``, …: stable while the module is in the session, and not used again for another one."""
+    """``1``, ``2``, …: stable while the module is in the session, and in one window not used again for another one."""
     path: str
     facts: Facts | None = None
     """None until it was read."""
