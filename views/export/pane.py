@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QScrollArea, QStackedWidget, QWidget
 
 from engine.export.contents import FORMATS
 from engine.session.session import Session
 from views.export.bundle_page import BundlePage
 from views.export.file_page import FilePage
-from views.export.port import Exporter
+from views.export.port import Exporter, Stage
 from views.ports import Host, follow
 from views.theme import GRID
 
@@ -24,6 +24,8 @@ class ExportPane(QWidget):
 
     def __init__(self, host: Host, exporter: Exporter, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._exporter = exporter
+        self._stage = Stage.IDLE
         self.list = QListWidget()
         self.list.setAccessibleName("what to export")
         self.list.setFrameShape(QListWidget.Shape.NoFrame)
@@ -64,6 +66,16 @@ class ExportPane(QWidget):
     def refresh(self) -> None:
         self.bundle.refresh()
         self.file.refresh()
+        stage = self._exporter.progress.stage
+        if stage != self._stage:
+            self._stage = stage
+            QTimer.singleShot(0, self, self._show_progress)  # when what came and went has its place
+
+    def _show_progress(self) -> None:
+        """Scroll past the settings, to how the work goes and the trials below that."""
+        scroll = self.pages.widget(0)
+        if isinstance(scroll, QScrollArea):
+            scroll.verticalScrollBar().setValue(self.bundle.bar.y() - GRID)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

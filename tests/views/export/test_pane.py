@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtWidgets import QApplication, QMessageBox, QTableWidgetItem
 from pytestqt.qtbot import QtBot
 
@@ -286,6 +286,18 @@ class TestBundle:
         assert pane.bundle.tune.isEnabled()
         assert not pane.bundle.search.isEnabled()
         assert "--order-only" in pane.bundle.command()
+
+
+def test_in_a_low_window_the_trials_come_into_view(qtbot: QtBot, pane: ExportPane, exporter: FakeExporter) -> None:
+    pane.resize(748, 240)
+    table = pane.bundle.table
+
+    def seen() -> int:
+        return table.rect().translated(table.mapTo(pane, QPoint())).intersected(pane.rect()).height()
+
+    qtbot.waitUntil(lambda: seen() < table.height() // 2)
+    exporter.become(progress=Progress(Stage.SEARCHING, trials=(SLOW, FAST)))
+    qtbot.waitUntil(lambda: seen() == table.height())
 
 
 def _next(answers: list[QMessageBox.StandardButton], *_: object) -> QMessageBox.StandardButton:
