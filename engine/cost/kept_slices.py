@@ -1,103 +1,101 @@
 """All-reduces of whose sum every device keeps its own slice alone: compilers run them as reduce-scatters.
 
-The partitioner writes a reduce-scatter as an all-reduce and a dynamic-slice at the device's position; XLA's
-ReduceScatterCreator, in the TPU and GPU pipelines, makes one of the two soon after. They are priced as written, and
-who reads a gain over them is told.
+Partitioners write a reduce-scatter as an all-reduce and a dynamic-slice at the device's position. XLA's
+ReduceScatterCreator, which the GPU pipeline runs, makes one of the two (`MatchReduceScatter` in
+`xla/service/collective_opt_utils.cc`); the TPU compiler writes them as its fusion ``all-reduce-scatter``. They are
+priced as written, and who reads a gain over them is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
 
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto
-from engine.ir import shapes
+from engine.ir.flow import Flow
 from engine.ir.groups import device_groups
-from engine.ir.module import Module
+from engine.ir.scalars import ElidedValueError, Scalars, UnknownValueError
 
 _REDUCES = frozenset({"all-reduce", "all-reduce-start"})
-_SAME_ELEMENTS = frozenset(
-    {"all-reduce-done", "async-done", "async-update", "bitcast", "convert", "copy", "reshape", "transpose"}
-)
-_POSITIONS = frozenset({"partition-id", "replica-id"})
-_LONGEST = 8
-"""Instructions between a sum and its slice."""
-_MOST_BEHIND = 100
-"""Instructions looked at for where a slice's start comes from: index arithmetic is short."""
+_WAITS = frozenset({"all-reduce-done", "async-done", "async-update"})
+_RESHAPES = frozenset({"bitcast", "reshape"})
 
 
-def kept_in_slices(module: Module) -> frozenset[int]:
-    """Ids of the all-reduces, or their starts, that compilers make reduce-scatters of."""
-    reduces = [i for i in module.instructions.values() if i.opcode in _REDUCES and len(i.operand_ids) == 1]
+def kept_in_slices(flow: Flow) -> frozenset[int]:
+    """Ids of the all-reduces, or their starts, that compilers make reduce-scatters of.
+
+    As XLA has it: of one array, with one reader, a dynamic-slice along one dimension, behind one reshape at most that
+    leaves that dimension as it is; member j of every group keeps slice j. Where that happens is evaluated, not
+    recognised, and passes may have put a start, a done or a fusion in between. A table that the text left out is taken
+    to hold the positions, which is what partitioners write.
+    """
+    reduces = [i for i in flow.instructions.values() if i.opcode in _REDUCES and len(i.operand_ids) == 1]
     if not reduces:
         return frozenset()
-    flow = _Flow(module)
-    return frozenset(i.id for i in reduces if flow.is_kept_in_slices(i))
+    kept, scalars = _Kept(flow), Scalars(flow)
+    return frozenset(i.id for i in reduces if kept.is_kept_in_slices(i, scalars))
 
 
-class _Flow:
-    """Who reads what, into fusions and the computations that asynchronous operations wrap."""
+class _Kept:
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._wrapping = {
+            i.called_computation_ids[0]: i.id for i in flow.instructions.values() if i.opcode == "async-start"
+        }
 
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        self._readers: dict[int, list[HloInstructionProto]] = {}
-        self._callers: dict[int, HloInstructionProto] = {}
-        for instruction in module.instructions.values():
-            for operand in instruction.operand_ids:
-                self._readers.setdefault(operand, []).append(instruction)
-            if instruction.opcode in ("fusion", "async-start"):
-                self._callers[instruction.called_computation_ids[0]] = instruction
-        self._roots = {c.root_id for c in module.computations.values()}
-
-    def is_kept_in_slices(self, reduce: HloInstructionProto) -> bool:
-        part = self._slice_of(reduce.id)
+    def is_kept_in_slices(self, reduce: HloInstructionProto, scalars: Scalars) -> bool:
+        part, reshaped = self._slice_of(reduce)
         if part is None:
             return False
-        try:
-            groups = device_groups(reduce, self._module.header)
-        except UnsupportedError:
+        before, sizes = (self._flow.instructions[i.operand_ids[0]].shape.dimensions for i in (reduce, part))
+        dims = [d for d, (own, whole) in enumerate(zip(part.dynamic_slice_sizes, sizes, strict=True)) if own < whole]
+        if len(dims) != 1 or len(part.operand_ids) != 1 + len(sizes):
             return False
-        whole = self._module.instructions[reduce.operand_ids[0]].shape
-        return shapes.element_count(part.shape) * len(groups[0]) == shapes.element_count(whole)
+        (dim,) = dims
+        if reshaped and not _is_left(dim, sizes, before):
+            return False
+        try:
+            groups = device_groups(reduce, self._flow.module.header)
+            starts = scalars.on_devices(part.operand_ids[1 + dim])
+        except ElidedValueError:
+            starts = None
+        except (UnknownValueError, UnsupportedError):
+            return False
+        own, count = part.dynamic_slice_sizes[dim], len(groups[0])
+        if count < 2 or own * count != sizes[dim] or any(len(group) != count for group in groups):
+            return False
+        wanted = own * np.arange(count)
+        return starts is None or all(np.array_equal(starts[list(group)], wanted) for group in groups)
 
-    def _slice_of(self, value: int) -> HloInstructionProto | None:
-        """The dynamic-slice at the device's position that is all that reads a value."""
-        for _ in range(_LONGEST):
-            if value in self._roots:
-                caller = self._callers.get(self._module.computation_of[value])
-                if caller is None or caller.opcode != "async-start":
-                    return None
-                value = caller.id
-            readers = self._readers.get(value, ())
-            if len(readers) != 1:
-                return None
-            (reader,) = readers
-            if reader.opcode == "dynamic-slice" and reader.operand_ids[0] == value:
-                return reader if self._comes_from_position(reader.operand_ids[1:]) else None
-            if reader.opcode == "fusion":
-                called = self._module.computations[reader.called_computation_ids[0]]
-                number = list(reader.operand_ids).index(value)
+    def _slice_of(self, reduce: HloInstructionProto) -> tuple[HloInstructionProto | None, bool]:
+        """The dynamic-slice that is all that reads a sum, and whether the sum is reshaped first."""
+        flow, value, reshaped = self._flow, reduce.id, False
+        while True:
+            if value in flow.roots:
+                value = self._wrapping.get(flow.computation(value), -1)
+            reader = flow.only_reader(value)
+            if reader is None:
+                return None, False
+            written = flow.instructions[reader]
+            if written.opcode == "dynamic-slice" and value not in written.operand_ids[1:]:
+                return written, reshaped
+            if written.opcode == "fusion" and list(written.operand_ids).count(value) == 1:
+                number = list(written.operand_ids).index(value)
+                called = flow.module.computations[written.called_computation_ids[0]]
                 value = next(
                     i.id for i in called.instructions if i.opcode == "parameter" and i.parameter_number == number
                 )
-            elif reader.opcode in _SAME_ELEMENTS:
-                value = reader.id
+            elif written.opcode in _WAITS or (written.opcode in _RESHAPES and not reshaped):
+                reshaped |= written.opcode in _RESHAPES
+                value = reader
             else:
-                return None
-        return None
+                return None, False
 
-    def _comes_from_position(self, starts: Iterable[int]) -> bool:
-        stack = list(starts)
-        seen = set(stack)
-        while stack and len(seen) < _MOST_BEHIND:
-            instruction = self._module.instructions[stack.pop()]
-            if instruction.opcode in _POSITIONS:
-                return True
-            before: Sequence[int] = instruction.operand_ids
-            caller = self._callers.get(self._module.computation_of[instruction.id])
-            if instruction.opcode == "parameter" and caller is not None:
-                before = caller.operand_ids[instruction.parameter_number :][:1]
-            fresh = [o for o in before if o not in seen]
-            seen.update(fresh)
-            stack.extend(fresh)
-        return False
+
+def _is_left(dim: int, after: Sequence[int], before: Sequence[int]) -> bool:
+    """Whether dimension `dim` of what a reshape makes is one of what it takes."""
+    outer = prod(after[:dim])
+    return any(prod(before[:k]) == outer and before[k] == after[dim] for k in range(len(before)))

@@ -16,6 +16,7 @@ from engine.cost.kept_slices import kept_in_slices
 from engine.cost.pricing import Pricing
 from engine.cost.program import Program, UsedCosts
 from engine.ir.buffering import buffers_of
+from engine.ir.flow import Flow
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
 from engine.ir.loop_copies import shows_copies
@@ -69,7 +70,7 @@ def prepare(
         shows_copies=shows_copies(module),
         weights=weights,
         imported=imported,
-        notes=(*machine.notes, *notes, *((_AS_WRITTEN,) if kept_in_slices(module) else ()), *unsaid, *said),
+        notes=(*machine.notes, *notes, *((_AS_WRITTEN,) if kept_in_slices(Flow(module)) else ()), *unsaid, *said),
     )
 
 

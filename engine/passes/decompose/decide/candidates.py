@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from engine.ir.flow import Flow
 from engine.passes.candidate import Candidate, GateTerms
 from engine.passes.decompose.decide.entries import Entry, is_whole
 from engine.passes.decompose.decide.overrides import Overrides
 from engine.passes.decompose.decide.proposals import Proposal
 from engine.passes.decompose.find.examining import Examined
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.gate.pricing import Pricing
 from engine.passes.decompose.site import ChainSite
 from engine.passes.decompose.verdicts import elsewhere, listed, lost, weighed

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.ir.flow import Flow
 from engine.passes.decompose.decide.proposals import Part
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.site import AllReduceSite, GatherSite
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.errors import UsageError
+from engine.ir.flow import Flow
 from engine.passes.decompose.find.examining import Examined
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.options import Options
 
 

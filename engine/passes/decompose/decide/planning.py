@@ -9,6 +9,7 @@ from functools import partial
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
 from engine.ir.edit import Editor
+from engine.ir.flow import Flow
 from engine.ir.groups import Groups
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
@@ -30,7 +31,6 @@ from engine.passes.decompose.find.chains import chain_of, first_einsums
 from engine.passes.decompose.find.collectives import collectives_of
 from engine.passes.decompose.find.examining import Examined, examine_all
 from engine.passes.decompose.find.finder import Finder
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.gathers import Gather, GatherClass, dependences_of, gather_classes
 from engine.passes.decompose.gate.pricing import Pricing, device_lists
 from engine.passes.decompose.options import Options

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Literal
 
 from engine.ir.edit import Editor
+from engine.ir.flow import Flow
 from engine.passes.candidate import GateTerms
 from engine.passes.decompose.emit.emit import why_not
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.gate.pricing import Pricing
 from engine.passes.decompose.options import Options
 from engine.passes.decompose.refusal import Refusal

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from engine.ir import shapes
+from engine.ir.flow import Flow
 from engine.passes.decompose.find.examining import Examined
-from engine.passes.decompose.find.flow import Flow
 
 _NUMBERS = re.compile(r"\d+")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from engine.ir.flow import Flow
 from engine.ir.opcodes import ELEMENTWISE
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.tracing import back, is_blockwise, is_scalar
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import Case, ChainSite, EinsumUse, GatherSite, MiddleStep, ScatterSite

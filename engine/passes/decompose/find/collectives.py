@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto
 from engine.ir import shapes
+from engine.ir.flow import Flow
 from engine.ir.opcodes import COLLECTIVES
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.refusal import Refusal
 
 _STARTS = frozenset(f"{opcode}-start" for opcode in COLLECTIVES)

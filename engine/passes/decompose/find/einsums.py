@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.ir.einsum import Einsum, NotAnEinsumError, read_einsum
-from engine.passes.decompose.find.flow import Flow
+from engine.ir.flow import Flow
 from engine.passes.decompose.refusal import Refusal
 
 EINSUMS = frozenset({"dot", "convolution"})

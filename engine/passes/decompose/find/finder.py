@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.ir.flow import Flow
 from engine.ir.groups import Groups, GroupsError, ring_groups
+from engine.ir.scalars import Scalars
 from engine.passes.decompose.find.collectives import Collective
 from engine.passes.decompose.find.einsums import Einsums
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.positions import kept_blocks, sliced_dim
 from engine.passes.decompose.find.producers import backwards, producer, sliced
 from engine.passes.decompose.find.readers import Readers, readers_of
-from engine.passes.decompose.find.scalars import Scalars
 from engine.passes.decompose.find.tracing import is_blockwise, path_operand
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import AllReduceSite, GatherSite, ScatterSite

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.ir import shapes
+from engine.ir.flow import Flow
 from engine.ir.groups import Groups
 from engine.passes.decompose.find.collectives import Collective
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.readers import Readers
 from engine.passes.decompose.site import EinsumUse, GatherSite
 

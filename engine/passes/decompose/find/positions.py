@@ -8,7 +8,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.graph import Ints
 from engine.ir.groups import Groups, Mode
 from engine.ir.module import Header
-from engine.passes.decompose.find.scalars import ElidedValueError, Scalars, UnknownValueError
+from engine.ir.scalars import ElidedValueError, Scalars, UnknownValueError
 from engine.passes.decompose.refusal import Refusal
 
 

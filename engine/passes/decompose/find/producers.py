@@ -8,10 +8,10 @@ import numpy as np
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.einsum import Role
+from engine.ir.flow import Flow
 from engine.ir.literals import literal_array
 from engine.passes.decompose.find.collectives import Collective, check_shapes
 from engine.passes.decompose.find.einsums import EINSUMS, Einsums
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.tracing import LONGEST_PATH, back, is_blockwise, path_operand
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import Case, EinsumUse, Step

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.einsum import Role
+from engine.ir.flow import Flow
 from engine.passes.decompose.find.einsums import EINSUMS, Einsums
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.tracing import LONGEST_PATH, is_blockwise, path_operand, through
 from engine.passes.decompose.refusal import Refusal
 from engine.passes.decompose.site import Case, EinsumUse, Step

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import prod
 
 from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
+from engine.ir.flow import Flow
 from engine.ir.opcodes import ELEMENTWISE
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.refusal import Refusal
 
 LONGEST_PATH = 100

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from engine.cost.work import Role, Work
 from engine.ir import shapes
 from engine.ir.edit import Editor
+from engine.ir.flow import Flow
 from engine.ir.opcodes import ELEMENTWISE
 from engine.passes.decompose.emit.sinking import source_of, users_of
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.site import EinsumUse
 from engine.passes.fuse.clusters import BEFORE_EINSUM, MOST_COPIES
 from engine.passes.fuse.roles import REPEATABLE

@@ -21,12 +21,12 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
 from engine.ir.edit import Editor
 from engine.ir.einsum import read_einsum
+from engine.ir.flow import Flow
 from engine.ir.groups import Groups, Lists, Mode, device_groups
 from engine.ir.module import Header
 from engine.passes.candidate import GateTerms
 from engine.passes.decompose.emit.scatter import halved_index
 from engine.passes.decompose.find.collectives import Collective
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.gate.lost_fusion import put_behind, written_out
 from engine.passes.decompose.rings.plans import GatherPlan, ScatterPlan
 from engine.passes.decompose.rings.variants import Variant, link_load

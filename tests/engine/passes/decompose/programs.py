@@ -9,12 +9,12 @@ import numpy as np
 from engine.hlo.reading import read_here
 from engine.ir import shapes
 from engine.ir.edit import Editor
+from engine.ir.flow import Flow
 from engine.ir.module import Module
 from engine.passes.decompose.emit.emit import emit, why_not
 from engine.passes.decompose.find.collectives import collectives_of
 from engine.passes.decompose.find.examining import examine
 from engine.passes.decompose.find.finder import Finder
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.find.gathers import Gather
 from engine.passes.decompose.rings.variants import Variant
 from engine.passes.decompose.site import GatherSite, Site

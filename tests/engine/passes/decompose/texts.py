@@ -8,13 +8,13 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
 from engine.hlo.reading import read_here
+from engine.ir.flow import Flow
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.passes.decompose.decide.planning import Planned, plan
 from engine.passes.decompose.find.collectives import collectives_of
 from engine.passes.decompose.find.examining import Examined, examine
 from engine.passes.decompose.find.finder import Finder
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.options import Options
 
 ADD = """

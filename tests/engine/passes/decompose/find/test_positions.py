@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.hlo.reading import read_here
+from engine.ir.flow import Flow
 from engine.ir.groups import Groups, Mode
-from engine.passes.decompose.find.flow import Flow
+from engine.ir.scalars import Scalars, UnknownValueError
 from engine.passes.decompose.find.positions import NotByPositionError, kept_blocks, sliced_dim
-from engine.passes.decompose.find.scalars import Scalars, UnknownValueError
 from tests.engine.passes.decompose.texts import module
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.hlo.reading import read_here
-from engine.passes.decompose.find.flow import Flow
+from engine.ir.flow import Flow
 from engine.passes.decompose.find.tracing import path_operand
 from engine.passes.decompose.refusal import Refusal
 

@@ -9,8 +9,8 @@ from engine.cost.compute import work_time
 from engine.cost.work import Work
 from engine.hlo.reading import read_here
 from engine.ir.edit import Editor
+from engine.ir.flow import Flow
 from engine.ir.module import Module
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.gate.lost_fusion import put_behind, written_out
 from engine.passes.decompose.site import Case, EinsumUse
 from engine.session.evaluation import Evaluator

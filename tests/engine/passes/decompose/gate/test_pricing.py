@@ -11,11 +11,11 @@ from engine.chips.machine import Machine
 from engine.chips.topology import Torus
 from engine.cost.collectives import collective_time, ring_time
 from engine.ir.edit import Editor
+from engine.ir.flow import Flow
 from engine.passes.candidate import GateTerms
 from engine.passes.decompose.find.collectives import collectives_of
 from engine.passes.decompose.find.examining import examine
 from engine.passes.decompose.find.finder import Finder
-from engine.passes.decompose.find.flow import Flow
 from engine.passes.decompose.gate.pricing import Pricing
 from engine.passes.decompose.rings.variants import Variant
 from engine.passes.decompose.site import GatherSite, ScatterSite, Site

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
+from engine.ir.flow import Flow
 from engine.ir.graph import Ints
 from engine.ir.literals import literal_array
-from engine.passes.decompose.find.flow import Flow
 
 Values = npt.NDArray[Any]
 """Per device: axis 0 is the device, or has length 1 where all devices agree; the rest is the instruction's shape."""
