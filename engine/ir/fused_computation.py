@@ -5,10 +5,9 @@ Much cheaper than adding to an empty computation one by one: nothing in it can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from engine.hlo.hlo_pb2 import HloComputationProto, ShapeProto
-from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
 from engine.ir.numbering import LOCAL_BITS
 
@@ -45,20 +44,13 @@ class FusedComputation:
         self._parameters.append(made)
         return self._name(made, f"{operand.name}.param", operand.id)
 
-    def finish(self, results: Sequence[int], name: str) -> None:
-        """Make `results` what it computes, several as a tuple called `name`, and hand it to the editor."""
-        made = {i.id: i for i in self._proto.instructions}
-        root = made[results[0]]
-        if len(results) > 1:
-            first = self._origins[results[0]]
-            root = self._proto.instructions.add(opcode="tuple", operand_ids=results)
-            root.shape.CopyFrom(shapes.tuple_of(made[r].shape for r in results))
-            self._name(root, name, first)
-        self._proto.root_id = root.id
+    def finish(self, result: int) -> None:
+        """Make `result` what it computes, and hand it to the editor."""
+        self._proto.root_id = result
         program = self._proto.program_shape
         program.parameters.extend(p.shape for p in self._parameters)
         program.parameter_names.extend(p.name for p in self._parameters)
-        program.result.CopyFrom(root.shape)
+        program.result.CopyFrom(next(i.shape for i in self._proto.instructions if i.id == result))
         self._editor.take(self._proto, self._origins)
 
     def _name(self, made: Instruction, name: str, origin: int) -> int:

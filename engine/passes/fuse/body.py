@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from functools import cached_property
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto
 from engine.ir import shapes
@@ -26,7 +25,6 @@ class Body:
         self.controls = [[self.at[c] for c in i.control_predecessor_ids] for i in self.instructions]
         self.roles = [role_of(i) for i in self.instructions]
         self.users = _inverse(self.operands)
-        self.control_users = _inverse(self.controls)
         self.root = self.at[computation.root_id]
         self.constants = [is_scalar_constant(i) for i in self.instructions]
         """Which instructions every reader may carry itself."""
@@ -94,10 +92,6 @@ class Body:
                     seen.add(operand)
                     work.append(operand)
         return False
-
-    @cached_property
-    def successors(self) -> list[list[int]]:
-        return [[*u, *c] for u, c in zip(self.users, self.control_users, strict=True)]
 
 
 def _inverse(rows: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -79,29 +79,21 @@ def _place_einsum(
     choices: Choices,
     contests: list[Contest],
 ) -> None:
-    if len(readers) > 1 and not _is_taken_apart(body, node):
-        clusters.alone(node)
-        return
-    refused = clusters.refusal(node, readers[0]) if len(readers) == 1 else clusters.mergeable(node, readers)
+    # With several readers (slices that take its result apart, say) it is written out: one fusion for all would need
+    # several results, which compilers do not give an einsum's.
     wanted = _wanted(body, node, choices)
-    if refused is not None or wanted is False:
+    if len(readers) > 1 or wanted is False or clusters.refusal(node, readers[0]) is not None:
         clusters.alone(node)
         return
-    dones = _foreign_arrivals(body, clusters, node, readers)
+    reader = readers[0]
+    dones = _foreign_arrivals(body, clusters, node, reader)
     joins = wanted is True or not dones or not keep_out(node, dones)
     if dones:
         contests.append(Contest(node, body.users[node][0], dones, joins))
-    if not joins:
-        clusters.alone(node)
-    elif len(readers) == 1:
-        clusters.join(node, readers[0])
+    if joins:
+        clusters.join(node, reader)
     else:
-        clusters.merge(node, readers)
-
-
-def _is_taken_apart(body: Body, node: int) -> bool:
-    """Whether all that is read of an einsum is pieces of its result, as in a bidirectional step."""
-    return all(body.instructions[u].opcode in ("slice", "dynamic-slice") for u in body.users[node])
+        clusters.alone(node)
 
 
 def _wanted(body: Body, node: int, choices: Choices) -> bool | None:
@@ -113,11 +105,10 @@ def _wanted(body: Body, node: int, choices: Choices) -> bool | None:
     return False if any(s is not None for s in said) else None
 
 
-def _foreign_arrivals(body: Body, clusters: Clusters, node: int, readers: list[Cluster]) -> tuple[int, ...]:
-    """Dones that the readers wait for by way of other operands, and on which `node` does not depend."""
+def _foreign_arrivals(body: Body, clusters: Clusters, node: int, reader: Cluster) -> tuple[int, ...]:
+    """Dones that the reader waits for by way of other operands, and on which `node` does not depend."""
     found: dict[int, None] = {}
-    for reader in readers:
-        for operand in clusters.operands(reader):
-            if operand != node:
-                found.update(dict.fromkeys(body.arrivals_at(operand)))
+    for operand in clusters.operands(reader):
+        if operand != node:
+            found.update(dict.fromkeys(body.arrivals_at(operand)))
     return tuple(d for d in found if not body.depends_on(node, d))

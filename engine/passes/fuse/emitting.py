@@ -24,7 +24,7 @@ class Emitted:
 def emit(editor: Editor, body: Body, clusters: Clusters) -> tuple[Emitted, ...]:
     """Make a fusion of every cluster that is worth one, in the body's order."""
     worth = [c for c in clusters.all.values() if _is_worth(body, c)]
-    return tuple(_emit_cluster(editor, body, clusters, c) for c in sorted(worth, key=lambda c: c.roots[0]))
+    return tuple(_emit_cluster(editor, body, clusters, c) for c in sorted(worth, key=lambda c: c.root))
 
 
 def _is_worth(body: Body, cluster: Cluster) -> bool:
@@ -38,7 +38,7 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     # Earlier fusions may have taken the place of what this cluster reads, so operands are asked of the editor.
     members = sorted({*cluster.members, *cluster.copies})
     inside = set(members)
-    root = editor.instruction(body.instructions[cluster.roots[0]].id)
+    root = editor.instruction(body.instructions[cluster.root].id)
     fused = FusedComputation(editor, f"fused_{root.name}")
     built: dict[int, int] = {}
     operands: list[int] = []
@@ -55,7 +55,7 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
                 built[operand] = fused.parameter(editor.instruction(operand))
                 operands.append(operand)
         built[source.id] = fused.copy(source, built)
-    fused.finish([built[body.instructions[r].id] for r in cluster.roots], f"{root.name}.results")
+    fused.finish(built[root.id])
     fusion = HloInstructionProto(opcode="fusion", shape=fused.result, fusion_kind=_kind(body, cluster))
     fusion.operand_ids.extend(operands)
     fusion.called_computation_ids.append(fused.id)
@@ -63,29 +63,13 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     fusion.frontend_attributes.CopyFrom(root.frontend_attributes)
     origins = [body.instructions[m].id for m in members]
     made = editor.add(computation, fusion, name=f"{root.name}.fusion", origins=origins, before=root.id)
-    _replace(editor, body, cluster, made)
+    editor.replace_uses(root.id, made.id)
+    editor.remove_dead([root.id])
     return Emitted(made.id, cluster)
-
-
-def _replace(editor: Editor, body: Body, cluster: Cluster, fusion: HloInstructionProto) -> None:
-    old = [body.instructions[r].id for r in cluster.roots]
-    if len(old) == 1:
-        editor.replace_uses(old[0], fusion.id)
-    else:
-        for number, root in enumerate(old):
-            source = editor.instruction(root)
-            part = HloInstructionProto(opcode="get-tuple-element", shape=source.shape, tuple_index=number)
-            part.operand_ids.append(fusion.id)
-            part.metadata.CopyFrom(source.metadata)
-            made = editor.add(
-                editor.computation_of(root), part, name=f"{source.name}.element", origins=(root,), before=root
-            )
-            editor.replace_uses(root, made.id)
-    editor.remove_dead(old)
 
 
 def _kind(body: Body, cluster: Cluster) -> str:
     """XLA's name of the fusion's kind: what its emitter is chosen by."""
     if cluster.einsum >= 0:
         return "kOutput"
-    return "kInput" if body.roles[cluster.roots[0]] is Role.REDUCE else "kLoop"
+    return "kInput" if body.roles[cluster.root] is Role.REDUCE else "kLoop"
