@@ -44,7 +44,7 @@ def _shapes(at: Choices) -> Iterator[Choices]:
 
 
 def _blocks(at: Choices) -> Iterator[Choices]:
-    for blocks in ("joined", "stacked"):
+    for blocks in ("joined", "stacked", "separate"):
         yield at.with_option("blocks", blocks)
 
 

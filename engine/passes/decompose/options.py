@@ -22,9 +22,10 @@ class Options:
     """Whether gather → einsum → einsum → scatter becomes one sequence; on: wherever it can."""
     accumulate: Literal["same", "f32"] = "same"
     """The type in which partial results are added up."""
-    blocks: Literal["joined", "stacked"] = "joined"
-    """How the blocks lie that an einsum outside of chains takes at once: one longer along their dimension, or stacked
-    along a dimension of their own. Compilers lay out, and price, the two differently; the gate does not."""
+    blocks: Literal["auto", "joined", "stacked", "separate"] = "auto"
+    """Blocks that are there at once, outside of chains. separate: an einsum for each. Else one takes both: joined, as
+    one longer along their dimension, or stacked along a dimension of their own. Compilers lay out, and price, the last
+    two differently; the gate does not, and auto stacks none."""
     force: tuple[str, ...] = ()
     """Collectives, by name, or rows of alike ones, that are decomposed whatever the gate says."""
     forbid: tuple[str, ...] = ()

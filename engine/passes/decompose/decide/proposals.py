@@ -19,6 +19,7 @@ from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, S
 
 Form = Literal["rolled", "unrolled"]
 Ring = Literal["one", "both"]
+Blocks = Literal["joined", "stacked", "separate"]
 Unroll = Literal[1, 2]
 
 TAKEN: tuple[Literal[1, 2, 4], ...] = (1, 2, 4)
@@ -140,11 +141,18 @@ class Proposer:
             if options.unroll != "auto":
                 unrolls = (1,) if options.unroll == "1" else (2,)
             made = (
-                Variant(form=form, unroll=unroll, ring=ring, accumulate=options.accumulate, blocks=options.blocks)
+                Variant(form=form, unroll=unroll, ring=ring, accumulate=options.accumulate, blocks=blocks)
                 for unroll in unrolls
                 for ring in rings
+                for blocks in self._blocks(site, ring)
             )
             yield [variant for plain in made for variant in _variants(site, plain)]
+
+    def _blocks(self, site: Site, ring: Ring) -> Sequence[Blocks]:
+        if self.options.blocks != "auto":
+            return (self.options.blocks,)
+        # Only rings in both directions have several blocks at once, and chains choose how many they take otherwise.
+        return ("joined",) if ring == "one" or isinstance(site, ChainSite) else ("joined", "separate")
 
     def _why_not(self, site: Site, variant: Variant) -> str:
         if (variant.halved and not isinstance(site, GatherSite)) or variant.pipelined_halves:

@@ -84,6 +84,7 @@ class _Gather:
         self.ring = ring
         self.site = site
         self.plan: GatherPlan = variant.gather_plan(ring.size)
+        self.variant = variant
         self.stacks = variant.blocks == "stacked"
         self.shard = builder.editor.current(site.operand)
         self.position = ring.position(builder)
@@ -164,13 +165,16 @@ class _Gather:
         if step + 1 < len(plan.steps):
             for slot in slots:
                 following[slot.stream] = self.ring.shift(builder, buffers[slot.stream], plan.hops[slot.stream])
-        sums, blocks = self._compute(builder, shards)
+        computed = [self._compute(builder, taken) for taken in self.variant.together(shards)]
+        blocks = [done for _, several in computed for done in several]
         values: list[Instruction | None] = []
         for output, value in zip(self.outputs, filled, strict=False):
             maker = builder.working_for(output.original)
             if output.dim is None:
-                part = sums[output.original.id]
-                values.append(part if value is None else maker.add(value, part))
+                for sums, _ in computed:
+                    part = sums[output.original.id]
+                    value = part if value is None else maker.add(value, part)
+                values.append(value)
                 continue
             for shard, done in zip(shards, blocks, strict=True):
                 assert value is not None

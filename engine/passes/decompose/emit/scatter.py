@@ -79,6 +79,7 @@ class _Scatter:
         self.site = site
         self.use = site.use
         self.plan: ScatterPlan = variant.scatter_plan(ring.size)
+        self.variant = variant
         self.editor = builder.editor
         self.original = self.editor.instruction(site.use.instruction)
         lhs, rhs = self.editor.operands(self.original.id)
@@ -149,7 +150,8 @@ class _Scatter:
         plan = self.plan
         slots, following = plan.steps[step], list(chains)
         numbers = [self._number(builder, slot, iteration) for slot in slots]
-        pieces = self._compute(builder, self.lanes[plan.lane(slots[0].stream)], numbers)
+        lane = self.lanes[plan.lane(slots[0].stream)]
+        pieces = [p for taken in self.variant.together(numbers) for p in self._compute(builder, lane, taken)]
         for slot, piece in zip(slots, pieces, strict=True):
             chain, hops = chains[slot.stream], plan.hops[slot.stream]
             early = slot.stream in plan.early
@@ -169,7 +171,7 @@ class _Scatter:
         return self.ring.numbered(builder, shard, self.site.positions)
 
     def _compute(self, builder: Builder, lane: _Lane, numbers: Sequence[Instruction]) -> list[Instruction]:
-        """The partial result of each block, as it is added up; one einsum for all of them."""
+        """The partial result of each block, as it is added up; one einsum for all of `numbers`."""
         builder = builder.working_for(self.original)
         out = self.use.output_dim
         assert out is not None

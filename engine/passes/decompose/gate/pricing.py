@@ -17,7 +17,7 @@ from engine.chips.machine import Machine
 from engine.cost.collectives import collective_time, ring_time
 from engine.cost.compute import einsum_time, instruction_time, work_time
 from engine.cost.work import Role, Work
-from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
 from engine.ir import shapes
 from engine.ir.edit import Editor
 from engine.ir.einsum import read_einsum
@@ -96,7 +96,7 @@ class Pricing:
         comp = self.comp(u.instruction for u in site.uses)
         extra = sum(self._hops(site.groups, shard, abs(hops)) for hops in plan.entries if hops)
         for use in site.uses:
-            extra += self._partials(use, plan, size)
+            extra += self._partials(use, plan, size, variant) + self._joined(use, plan, size, variant, gathers=True)
             if variant.form == "rolled":
                 extra += self._lost_before(use, gathers=True) + self._lost_behind(use)
             if use.case is Case.CONTRACTING:
@@ -117,10 +117,11 @@ class Pricing:
             shard = max(shard, shard * 32 // max(1, shapes.bits(element)))
         comp = self.comp((site.use.instruction,))
         extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
-        extra += self._partials(site.use, plan, size, self._halves(site) if variant.halved else (_WHOLE,))
+        extra += self._partials(site.use, plan, size, variant, self._halves(site) if variant.halved else (_WHOLE,))
+        extra += self._joined(site.use, plan, size, variant, gathers=False)
         if variant.form == "rolled":
             extra += self._lost_before(site.use, gathers=False)
-        extra += size * self._memory(shard)
+        extra += self._added(site, shard, chains=len(plan.hops))
         if site.gathered:
             extra += self._gather_again(site)
         return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
@@ -144,14 +145,19 @@ class Pricing:
         pieces = 2 if variant.pipelined_halves else 1
         extra = sum(self._taken(u, size * pieces, variant.shards) for u in site.gather.uses)
         extra += self._taken(site.scatter.use, size * pieces, variant.seconds)
+        if variant.seconds > 1:
+            taken = size * pieces // variant.seconds * variant.seconds
+            extra += taken * self._apart(self._flow.instructions[site.scatter.use.instruction].shape, size * pieces)
         if variant.form == "rolled":
             extra += sum(self._lost_before(u, gathers=True) for u in site.gather.uses)
             extra += self._lost_before(site.scatter.use, gathers=True)
-        extra += size * self._memory(sent[1])
+        extra += self._added(site.scatter, sent[1], chains=1 if variant.seconds == 1 and not variant.both else 2)
         if variant.both and not variant.pipelined_halves:
             rings = [self._ring(groups, n, variant.gather_plan(size), variant) for n in sent]
-            extra += self._hops(groups, max(sent), 1)
-            extra += max(before, rings[0]) + max(after, rings[1]) - max(before + after, sum(rings))
+            hops = [self._hops(groups, n, 1) for n in sent]
+            # The scatter's shards leave as the gather's come, in reverse.
+            extra += as_they_come(before, hops[0], size, variant.shards)
+            extra += as_they_come(after, hops[1], size, variant.seconds) - max(before + after, sum(rings))
         else:
             both = variant.both and not self.one_at_a_time
             lists, steps = device_lists(groups, self._header), (size - 1) * (pieces if variant.both and not both else 1)
@@ -176,6 +182,7 @@ class Pricing:
         use: EinsumUse,
         plan: GatherPlan | ScatterPlan,
         size: int,
+        variant: Variant,
         lanes: Sequence[Mapping[tuple[int, int], int]] = (_WHOLE,),
     ) -> int:
         """How much longer the partial einsums of a plan take than the whole one; 0 where they are faster.
@@ -184,8 +191,48 @@ class Pricing:
         """
         counts: dict[int, int] = {}
         for slots in plan.steps[:: len(lanes)]:
-            counts[len(slots)] = counts.get(len(slots), 0) + 1
+            for taken in variant.together(slots):
+                counts[len(taken)] = counts.get(len(taken), 0) + 1
         return self._longer(use, size, counts, lanes)
+
+    def _joined(
+        self, use: EinsumUse, plan: GatherPlan | ScatterPlan, size: int, variant: Variant, *, gathers: bool
+    ) -> int:
+        """What it takes that einsums over several blocks have them, and what comes of them, in memory.
+
+        A block that is sliced off, and an addition or an update in place that a piece of the result is for, would be
+        part of the fusion of an einsum over a single block. `gathers`: blocks of one operand come from elsewhere.
+        """
+        blocks = sum(len(t) for slots in plan.steps for t in variant.together(slots) if len(t) > 1)
+        if not blocks:
+            return 0
+        lanes = plan.lanes if isinstance(plan, ScatterPlan) else 1
+        written = self._flow.instructions[use.instruction]
+        sliced = [1 - use.side] if use.other_dim is not None else []
+        sliced += [] if gathers else [use.side]
+        lost = sum(self._apart(self._flow.instructions[written.operand_ids[side]].shape, size) for side in sliced)
+        if use.output_dim is not None:
+            lost += self._apart(written.shape, size * lanes)
+        return blocks * lost
+
+    def _added(self, site: ScatterSite, shard: int, chains: int) -> int:
+        """What adding up all partial results takes.
+
+        As part of the einsums they read what was added up before. An einsum that is added to the only chain waits for
+        what arrives, though, unless the addition is one by itself.
+        """
+        size = site.groups.size
+        if chains > 1:
+            return size * self._memory(shard)
+        apart = self._apart(self._flow.instructions[site.use.instruction].shape, size, operands=2)
+        return (size - 1) * min(apart, self._memory(shard) + self._hops(site.groups, shard, 1))
+
+    def _apart(self, shape: ShapeProto, parts: int, operands: int = 1) -> int:
+        """Time of an instruction by itself whose operands and result are one of so many `parts` of such an array."""
+        work = Work()
+        work.move(shape, operands / parts)
+        work.move(shape, 1 / parts, Role.WRITTEN)
+        return work_time(work, self._machine.chip)
 
     def _halves(self, site: ScatterSite) -> tuple[Mapping[tuple[int, int], int], ...]:
         """Sizes of the operands' halved dimensions in the two halves of the result shard."""
@@ -290,6 +337,13 @@ class Pricing:
         work = Work()
         work.in_hbm[Role.READ] = float(size)
         return max(0, work_time(work, self._machine.chip) - work_time(Work(), self._machine.chip))
+
+
+def as_they_come(compute: int, hop: int, shards: int, together: int) -> int:
+    """Time of `compute` in parts that take so many shards `together`, which come from both sides, a `hop` apart."""
+    parts = -(-shards // together)
+    last = [min(shards, (part + 1) * together) - 1 for part in range(parts)]
+    return max((k + 1) // 2 * hop + compute * (parts - part) // parts for part, k in enumerate(last))
 
 
 def device_lists(groups: Groups, header: Header) -> Lists:

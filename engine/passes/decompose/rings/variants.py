@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from engine.passes.decompose.rings.plans import GatherPlan, ScatterPlan, gather_plan, scatter_plan
 from engine.passes.decompose.site import AllReduceSite, ChainSite, GatherSite, Site
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,9 @@ class Variant:
     """Chained loops only: how many the second einsum takes at once."""
     accumulate: Literal["same", "f32"] = "same"
     """The type in which partial results of a narrower floating type are added up (and, by a scatter, sent)."""
-    blocks: Literal["joined", "stacked"] = "joined"
-    """How blocks that one einsum takes at once lie next to each other; chains join them."""
+    blocks: Literal["joined", "stacked", "separate"] = "joined"
+    """How blocks that are there at once lie next to each other for one einsum; or separate: each has an einsum of its
+    own, which what makes the block and what follows can be fused with. Chains join as many as `shards` says."""
 
     def __str__(self) -> str:
         parts: list[str] = [self.form]
@@ -45,8 +49,8 @@ class Variant:
             parts.append(f"seconds={self.seconds}")
         if self.accumulate == "f32":
             parts.append("accumulate=f32")
-        if self.blocks == "stacked":
-            parts.append("blocks=stacked")
+        if self.blocks != "joined":
+            parts.append(f"blocks={self.blocks}")
         return ", ".join(parts)
 
     @property
@@ -72,6 +76,10 @@ class Variant:
     def turns(self) -> int:
         """How many turns of a pipelined chain are taken together, so that its einsums get as much as they want."""
         return max(1, max(self.shards, self.seconds) // self.lanes)
+
+    def together(self, slots: Sequence[_T]) -> Sequence[Sequence[_T]]:
+        """What is there at once, by the einsum that takes it."""
+        return [(slot,) for slot in slots] if self.blocks == "separate" else [slots]
 
     def gather_plan(self, size: int) -> GatherPlan:
         """What a gather over `size` positions does; straight lines have a loop of no trips."""

@@ -262,7 +262,7 @@ def sized(program: Program, groups: Lists, devices: int, **changes: Any) -> Prog
 
 
 def variants(
-    *, accumulate: Literal["same", "f32"] = "same", blocks: Literal["joined", "stacked"] = "joined"
+    *, accumulate: Literal["same", "f32"] = "same", blocks: Literal["joined", "stacked", "separate"] = "joined"
 ) -> list[Variant]:
     """Every form of a decomposition that is one of its own."""
     return [

@@ -23,6 +23,7 @@ PLANS = (
     "decompose{gate=off,ring=both,chain=on},async-permute",
     "decompose{gate=off,accumulate=f32},async-permute{form=generic,kinds=all}",
     "decompose{gate=off,ring=both,chain=off,blocks=stacked}",
+    "decompose{gate=off,ring=both,chain=off,blocks=separate}",
 )
 QUICK = (
     ("mlp_fig3_train_2x2_f32", PLANS[1]),
@@ -31,6 +32,7 @@ QUICK = (
     ("pipeline_train_4x2_f32", PLANS[0]),
     ("decoder_fig2_scan_4_f32", PLANS[1]),
     ("mlp_chain_train_8_bf16", PLANS[6]),
+    ("mlp_fig2_train_4_f32", PLANS[7]),
 )
 PROGRAMS = (
     "mlp_fig2_train_4_f32",

@@ -75,7 +75,7 @@ def test_two_chains_hide_them_under_either_policy(form: str, policy: str) -> Non
 
 
 def test_both_directions_in_one_loop_wait_for_both_arrivals_only_by_default() -> None:
-    form = "form=rolled,unroll=1,ring=both"
+    form = "form=rolled,unroll=1,ring=both,blocks=separate"
     default, overlap = evaluated(form, "default"), evaluated(form, "overlap")
     assert exposed(default) - exposed(overlap) > 6 * terms()[1]
 

@@ -30,6 +30,7 @@ KINDS = ("one", "consecutive", "strided", "irregular")
 QUICK = [(2, "strided"), (3, "irregular"), (5, "one"), (6, "one"), (8, "one")]
 FULL = [pair for pair in product(range(2, 9), KINDS) if pair not in QUICK]
 STACKED = [variant for variant in variants(blocks="stacked") if variant.both]
+SEPARATE = [variant for variant in variants(blocks="separate") if variant.both]
 
 
 def check_matrix(
@@ -95,6 +96,20 @@ def test_blocks_are_stacked_where_they_are_of_a_free_dimension(case: str, dims: 
         if done:
             dots = [i for c in after.proto.computations for i in c.instructions if i.opcode == "dot"]
             assert max(len(dot.shape.dimensions) for dot in dots) == dims
+            check(after, [program])
+
+
+@pytest.mark.parametrize("case", EINSUMS)
+@pytest.mark.parametrize("count", [4, 5])
+def test_separate_blocks_have_an_einsum_each(case: str, count: int) -> None:
+    groups, devices = rings(count, "one")
+    program = sized(EINSUMS[case], groups, devices)
+    for variant in SEPARATE:
+        _, after, done = decomposed([program], [variant])
+        if done:
+            opcodes = [i.opcode for c in after.proto.computations for i in c.instructions]
+            assert "concatenate" not in opcodes
+            assert variant.form == "rolled" or opcodes.count("dot") == count
             check(after, [program])
 
 

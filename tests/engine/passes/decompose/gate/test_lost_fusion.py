@@ -103,7 +103,7 @@ def test_what_sinks_into_the_loop_is_not_lost() -> None:
 
 @pytest.mark.parametrize("left", [PRODUCT, f"%l = {WIDE}{{1,0}} copy(%a)"])
 def test_the_gate_and_the_simulator_agree_on_what_is_lost(left: str) -> None:
-    """A loop that would gain 1.2 ms, were it not for an operand that takes longer to write out than that."""
+    """A loop that would come out about even, were it not for an operand that has to be written out."""
     plain = Evaluator(scatter_of(f"%l = {WIDE}{{1,0}} bitcast(%a)"))
     lossy = Evaluator(scatter_of(left))
     gains, predicted = [], []
@@ -114,8 +114,8 @@ def test_the_gate_and_the_simulator_agree_on_what_is_lost(left: str) -> None:
         assert gate is not None
         predicted.append(gate.gain)
         gains.append(base - forced.metrics.makespan)
-    assert predicted[0] > 0 > predicted[1]
-    assert gains[0] > 0 > gains[1]
+    assert abs(gains[0]) < abs(gains[1]) / 20
+    assert predicted == pytest.approx(gains, abs=2_000_000)  # of 9 ms: one launch or two
     assert predicted[0] - predicted[1] <= sum(work_time(w, load_chip("tpu-v4")) for w in lost(lossy.module))
     assert predicted[0] - predicted[1] == pytest.approx(gains[0] - gains[1], rel=0.1)
 

@@ -13,10 +13,11 @@ from engine.cost.collectives import collective_time, ring_time
 from engine.ir.edit import Editor
 from engine.ir.flow import Flow
 from engine.passes.candidate import GateTerms
+from engine.passes.decompose.decide.proposals import Blocks
 from engine.passes.decompose.find.collectives import collectives_of
 from engine.passes.decompose.find.examining import examine
 from engine.passes.decompose.find.finder import Finder
-from engine.passes.decompose.gate.pricing import Pricing
+from engine.passes.decompose.gate.pricing import Pricing, as_they_come
 from engine.passes.decompose.rings.variants import Variant
 from engine.passes.decompose.site import GatherSite, ScatterSite, Site
 from engine.passes.decompose.verdicts import lost, saved, weighed
@@ -61,6 +62,7 @@ def sites(size: int, chip: str = "tpu-v4", slower: int = 1) -> tuple[Pricing, Ma
 
 
 SHARD = 512 * 1024 * 4
+BLOCKS: tuple[Blocks, ...] = ("joined", "stacked", "separate")
 
 
 @pytest.mark.parametrize("size", [4, 5, 8])
@@ -144,3 +146,39 @@ def test_words() -> None:
     assert lost(worse) == "exposed transfer 3.10 µs + extra 2.00 µs > 4.40 µs saved"
     assert weighed(worse) == f"decomposed although {lost(worse)}"
     assert lost(GateTerms(comp=9, comm=1_000, ring=2, extra=5_000)) == "extra 5.00 ns > 1.00 ns saved"
+
+
+def test_blocks_that_one_einsum_takes_are_in_memory_and_so_is_what_comes_of_them() -> None:
+    """A sum or an update for each block, and for a scatter a slice: what an einsum for each would do by the way."""
+    pricing, where, gather, scatter = sites(8)
+    ways = tuple(Variant(ring="both", blocks=blocks) for blocks in BLOCKS)
+    extras = []
+    for site in (gather, scatter):
+        terms = [pricing.terms(site, variant) for variant in ways]
+        assert terms[0] == terms[1]
+        assert terms[0].ring == terms[2].ring
+        extras.append(terms[0].extra - terms[2].extra)
+    # Six or eight of the eight blocks are taken in pairs; einsums over one block each cost at most a launch more.
+    assert extras[0] > 0
+    assert extras[1] > extras[0] + 6 * where.chip.units.launch
+
+
+def test_what_is_added_to_the_only_chain_waits_for_it_or_is_added_apart() -> None:
+    """Links a hundred times as slow: then it is added apart, which costs the same at any speed."""
+    pricing, _, _, scatter = sites(8)
+    slow, slower = (sites(8, slower=times) for times in (100, 200))
+    ways = Variant(), Variant(unroll=2, chains="halves")
+    waits = [at.terms(site, ways[0]).extra for at, site in ((pricing, scatter), (slow[0], slow[3]))]
+    assert waits[0] <= waits[1]
+    hop = slow[0].terms(slow[3], ways[0]).ring // 7
+    assert waits[1] < hop
+    assert slower[0].terms(slower[3], ways[0]).extra == waits[1]
+
+
+@pytest.mark.parametrize(
+    ("together", "expected"),
+    # Shards come at 0, 10, 10, 20, 20, 30, 30, 40; each takes 8.
+    [(1, 10 + 7 * 8), (2, 10 + 8 * 8), (4, 20 + 8 * 8), (8, 40 + 8 * 8)],
+)
+def test_parts_of_a_chain_wait_for_their_last_shard(together: int, expected: int) -> None:
+    assert as_they_come(64, 10, 8, together) == expected
