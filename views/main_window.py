@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
 
-from PySide6.QtCore import QByteArray, QMargins, QSize, Qt, QTimer
+from PySide6.QtCore import QByteArray, QEvent, QMargins, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenuBar, QTabBar, QVBoxLayout, QWidget
 
@@ -59,6 +59,7 @@ class MainWindow(QMainWindow):
         self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, self.tabPosition(Qt.DockWidgetArea.TopDockWidgetArea))
         self.range = TimeRange(self)
         self.timelines = TimelinePane(host, self.range)
+        self.timelines.installEventFilter(self)
         self.setCentralWidget(self.timelines)
         self.plan_line = PlanLine(host)
         self.notices = Notices(host)
@@ -72,7 +73,11 @@ class MainWindow(QMainWindow):
         self.log = JobLog(host)
         self.docks: dict[str, QDockWidget] = {}
         self._ours: QMargins | None = None
-        """Around the timelines while panes have the sizes that they were given here."""
+        """Around the timelines when panes were last given their sizes here; None while the user's are kept."""
+        self._around = QMargins()
+        """Around the timelines when the window had the size that it has, or before it got that."""
+        self._laid_out: QSize | None = None
+        """The window's size for which `_around` holds."""
         self._lent: tuple[str, int] | None = None
         """A pane that was made higher to be read, and the height of its area before that."""
         self._dock("Collectives", self._left(), Qt.DockWidgetArea.LeftDockWidgetArea)
@@ -157,17 +162,27 @@ class MainWindow(QMainWindow):
         layout = self.layout()
         if layout is not None:
             layout.activate()
-        self._ours = self._around_timelines()
+        self._ours = self._around = self._around_timelines()
 
     def _around_timelines(self) -> QMargins:
         """What panes take at the left, at the right and at the bottom: a change of these alone is the user's."""
         whole, middle = self.rect(), self.timelines.geometry()
         return QMargins(middle.left(), 0, whole.right() - middle.right(), whole.bottom() - middle.bottom())
 
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        passed = super().eventFilter(watched, event)
+        # Panes that give way because the window becomes smaller are not the user's doing.
+        if watched is self.timelines and event.type() == QEvent.Type.Resize and self.size() == self._laid_out:
+            self._around = self._around_timelines()
+        return passed
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        if self._ours is not None and self._ours == self._around_timelines():
+        self._laid_out = event.size()
+        if self._ours is not None and self._ours == self._around:
             self._resize_docks()
+        else:
+            self._around = self._around_timelines()
 
     def open_with(self, geometry: QByteArray | None, layout: QByteArray | None) -> None:
         """Show the window where it was and with its panes where they were; the first layout where that is unknown."""

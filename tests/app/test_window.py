@@ -321,6 +321,31 @@ def test_panes_take_their_share_of_a_large_window_until_the_user_moves_them(qtbo
     assert side.width() == moved
 
 
+def test_a_window_made_small_in_one_step_has_the_layout_of_its_size(qtbot: QtBot, explorer: Explorer) -> None:
+    window = explorer.window
+
+    def sizes() -> list[QSize]:
+        QCoreApplication.processEvents()
+        return [window.timelines.size(), *(window.docks[title].size() for title in ("Collectives", "Inspector"))]
+
+    window.resize(1280, 800)
+    explorer.perform("reset-layout")
+    small = sizes()
+    window.resize(2560, 1440)
+    large = sizes()
+    assert large != small
+    for _ in range(2):
+        window.resize(1280, 800)
+        assert sizes() == small
+        window.resize(2560, 1440)
+        assert sizes() == large
+    window.resizeDocks([window.docks["Inspector"]], [300], Qt.Orientation.Horizontal)
+    QCoreApplication.processEvents()
+    window.resize(1280, 800)
+    window.resize(2560, 1440)
+    assert sizes()[2].width() < large[2].width()
+
+
 def test_panes_and_notices_leave_the_timelines_their_height(qtbot: QtBot, explorer: Explorer) -> None:
     window = explorer.window
     window.resize(1280, 800)
