@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
+from typing import cast
 
 from PySide6.QtCore import QByteArray, QEvent, QMargins, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenuBar, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QMenuBar, QTabBar, QVBoxLayout, QWidget
 
 from engine.hlo.dump import file_title
 from engine.session.session import Session
 from views.candidates.collectives import Collectives
+from views.focus import is_behind, ring, step
 from views.inspector.inspector import Inspector
 from views.jobs.log import JobLog
 from views.modules import ModuleList
@@ -87,6 +89,7 @@ class MainWindow(QMainWindow):
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setStatusBar(StatusBar(host))
         self.timelines.view.hovered.connect(self._status_hover)
+        cast(QApplication, QApplication.instance()).focusChanged.connect(self._focus_moved)
         screen = self.screen().availableGeometry().size()
         self.resize(QSize(1440, 900).boundedTo(screen))
         follow(self, host.store, self._session_changed)
@@ -212,10 +215,33 @@ class MainWindow(QMainWindow):
         if widget is not None:
             widget.setFocus()
 
+    def focusNextPrevChild(self, next: bool) -> bool:  # Qt's name
+        return step(self, next)
+
+    def _focus_moved(self, before: QWidget | None, now: QWidget | None) -> None:
+        ring(before, now)
+
     def _came_or_went(self, visible: bool) -> None:  # a signal's slot: as a method it goes with the window
-        """What a pane was lent is given back when another one has taken its place."""
+        """What a pane was lent is given back when another one has taken its place, and keys go to that one."""
+        if not visible:
+            QTimer.singleShot(0, self, self._bring_focus)
         if not visible and self._lent is not None:
             QTimer.singleShot(0, self, self._give_back)
+
+    def _bring_focus(self) -> None:
+        """Take the focus out of a pane that another one covers now."""
+        front = self._front()
+        if not self._is_unseen():
+            return
+        if front is not None:
+            front.widget().setFocus()
+        if self._is_unseen():
+            self.timelines.view.setFocus()
+
+    def _is_unseen(self) -> bool:
+        """Whether keys would act on a pane that another one covers."""
+        focused: QWidget | None = self.focusWidget()
+        return focused is not None and is_behind(focused)
 
     def _give_back(self) -> None:
         """Give the timelines the height again that a pane was lent, unless that pane is still in front."""
