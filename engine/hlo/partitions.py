@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto, OpSharding
-from engine.ir.groups import id_kind
+from engine.ir.groups import id_count, id_kind, not_there
 from engine.ir.module import Header
 
 
@@ -120,6 +120,24 @@ def _ids_named(instruction: HloInstructionProto) -> int:
         return 0
     groups = instruction.replica_groups or instruction.collective_device_list.replica_groups
     return sum(len(group.replica_ids) for group in groups)
+
+
+def misnamed(proto: HloModuleProto, header: Header) -> str | None:
+    """What is wrong where replica groups name an id twice, or one that the module does not have; None where all fit."""
+    for computation in proto.computations:
+        for instruction in computation.instructions:
+            if not instruction.opcode.startswith(_GROUPED) or instruction.opcode.endswith("-done"):
+                continue
+            groups = instruction.replica_groups or instruction.collective_device_list.replica_groups
+            ids = [d for group in groups for d in group.replica_ids]
+            most = devices_named(instruction) - 1
+            least, where = min(ids, default=0), f"{instruction.name} in {computation.name}"
+            if least < 0 or most >= id_count(instruction, header):
+                return f"{where}: {not_there(instruction, header, least if least < 0 else most)}"
+            if len(set(ids)) < len(ids):
+                twice = next(one for number, one in enumerate(ids) if one in ids[:number])
+                return f"{where}: {twice} is in its groups twice"
+    return None
 
 
 def is_partitioned(proto: HloModuleProto) -> bool:

@@ -194,11 +194,24 @@ def id_kind(instruction: HloInstructionProto) -> str:
     return "both" if instruction.opcode in _GLOBAL else "partition"
 
 
-def _checked(lists: Lists, instruction: HloInstructionProto, header: Header) -> Lists:
+def id_count(instruction: HloInstructionProto, header: Header) -> int:
+    """How many ids there are that the groups of a collective may name, from 0."""
+    counts = {"replica": header.replica_count, "both": header.replica_count, "partition": header.num_partitions}
+    return counts.get(id_kind(instruction), header.devices)
+
+
+def not_there(instruction: HloInstructionProto, header: Header, member: int) -> str:
+    """A sentence for an id that a module does not have."""
     kind = id_kind(instruction)
-    limit = {"replica": header.replica_count, "both": header.replica_count, "partition": header.num_partitions}.get(
-        kind, header.devices
+    what = "replica" if kind == "both" else kind
+    return (
+        f"its groups name {what} {member}, but the module has {counted_text(id_count(instruction, header), what)}; "
+        "check num_partitions and replica_count in its header"
     )
+
+
+def _checked(lists: Lists, instruction: HloInstructionProto, header: Header) -> Lists:
+    limit = id_count(instruction, header)
     lists = tuple(group for group in lists if group) or (tuple(range(limit)),)
     if len(lists) == 1 and lists[0] == tuple(range(limit)):
         return lists
@@ -206,11 +219,7 @@ def _checked(lists: Lists, instruction: HloInstructionProto, header: Header) -> 
     for group in lists:
         for member in group:
             if not 0 <= member < limit:
-                what = "replica" if kind == "both" else kind
-                raise UnsupportedError(
-                    f"{instruction.name}: its groups name {what} {member}, but the module has "
-                    f"{counted_text(limit, what)}; check num_partitions and replica_count in its header"
-                )
+                raise UnsupportedError(f"{instruction.name}: {not_there(instruction, header, member)}")
             if member in seen:
                 raise UnsupportedError(f"{instruction.name}: {member} is in its groups twice")
             seen.add(member)

@@ -35,7 +35,7 @@ def test_a_loop_of_one_chain_is_exposed_by_default_and_hidden_by_overlap_and_one
     pane = show(qtbot, explorer, 1, "default")
     # 15 iterations wait for 187.4 µs each.
     assert " 1 of " in pane.text.text()
-    assert "expose transfers, 2.81 ms together" in pane.text.text()
+    assert "exposes transfers, 2.81 ms together" in pane.text.text()
     assert pane.table.item(0, 4).text() == "2.81 ms"  # type: ignore[union-attr]  # the table has a row
     pane.table.setCurrentCell(0, 0)
     qtbot.waitUntil(lambda: "2.81 ms of transfer exposed; leave " in pane.early.text(), timeout=LONG)

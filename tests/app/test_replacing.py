@@ -24,6 +24,20 @@ FORWARD = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 TRAIN = SAMPLES / "mlp_fig2_train_4_f32.hlo"
 DEADLY = "HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  ROOT b = f32[2] parameter(2)\n}\n"
 """XLA's parser aborts on it."""
+BEYOND = """HloModule m, num_partitions=8
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+
+ENTRY e {
+  a = f32[8,8] parameter(0)
+  b = f32[8,8] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT c = f32[8,8] all-reduce(b), channel_id=1, replica_groups={{0,1},{2,99}}, use_global_device_ids=true, to_apply=add
+}
+"""
 
 
 def damaged(folder: Path) -> dict[str, str]:
@@ -37,6 +51,7 @@ def damaged(folder: Path) -> dict[str, str]:
         "torn.hlo.gz": (gzip.compress(FORWARD.read_bytes())[:-40], "end too early"),
         "cut.hlo": (FORWARD.read_bytes()[:-200], "cut.hlo:"),
         "wrong.hlo": ("\n".join(lines).encode(), f"wrong.hlo:{at + 1}:"),
+        "beyond.hlo": (BEYOND.encode(), "device 99, but the module has 8 devices"),
         "deadly.hlo": (DEADLY.encode(), "no parameter(1)"),
         "torn.lapstrake": (b'{"lapstrake_session": 2,', "a session (JSON) was expected"),
         "newer.lapstrake": (b'{"lapstrake_session": 99}', "version 99"),

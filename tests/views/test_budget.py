@@ -40,7 +40,7 @@ def test_budgets_that_are_not_possible_are_said_and_not_waited_for(qtbot: QtBot)
     plans = plans_over(entry)
     for plan in plans[:4]:
         host.learn(entry.asking(plan), "no order fits the cap")
-    assert "4 of 16 budgets predicted" in pane.text.text() or "Measuring" in pane.text.text()
+    assert "4 of 16 budgets predicted" in pane.text.text() or "Predicting" in pane.text.text()
     for plan in plans[4:]:
         host.learn(entry.asking(plan), made.metrics)
     assert "knee is at 5" in pane.text.text()

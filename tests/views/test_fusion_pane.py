@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -11,7 +12,9 @@ from engine.timeline.timeline import Metrics
 from tests.views.fake_host import FakeHost, active_plan, host_of
 from tests.views.synthetic import BEST, variant
 from views.fusion.harm import fusion_rows, taken
-from views.fusion.pane import FusionPane
+from views.fusion.pane import FusionPane, counted_harm
+
+WAITS = "makes compute wait for a transfer it does not need."
 
 
 def metrics(makespan: int, memory: int = 10**9) -> Metrics:
@@ -33,7 +36,7 @@ class TestFusion:
         pane.show()
         qtbot.waitExposed(pane)
         assert [row.fusion.name for row in fusion_rows(replace(made, fusions=fusions))] == ["add.1.0", "add.0.0"]
-        assert "1 of 2 decisions expose transfers" in pane.text.text()
+        assert "1 of 2 decisions exposes transfers" in pane.text.text()
         pane.table.setCurrentCell(1, 0)
         pane.table.setCurrentCell(0, 0)
         plan = host.wanted[-1].plan
@@ -58,3 +61,22 @@ class TestFusion:
         pane = FusionPane(host)
         qtbot.addWidget(pane)
         assert "fuses nothing" in pane.text.text()
+
+
+@pytest.mark.parametrize(
+    ("exposed", "said"),
+    [
+        ([0], "1 decision, it makes no compute wait for a transfer it does not need."),
+        (
+            [0] * 301,
+            "301 decisions, none makes compute wait for a transfer it does not need. The first 300 are listed.",
+        ),
+        ([2_000_000, 0], "1 of 2 decisions exposes transfers, 2.00 µs together."),
+        (
+            [1_000_000] * 2 + [0] * 299,
+            "2 of 301 decisions expose transfers, 2.00 µs together. The 300 worst are listed.",
+        ),
+    ],
+)
+def test_decisions_are_counted_in_words(exposed: list[int], said: str) -> None:
+    assert counted_harm(exposed) == said

@@ -104,7 +104,7 @@ class BudgetPane(QWidget):
         if len(why_not) == len(BUDGETS):
             return f"{entry.key}: no budget gives a schedule: {why_not[0]}"
         if not found:
-            return "Measuring …" if entry.variant is not None else "Waiting for the active variant."
+            return "Predicting …" if entry.variant is not None else "Waiting for the active variant."
         if len(found) + len(why_not) < len(BUDGETS):
             return f"{entry.key}: {len(found) + len(why_not)} of {len(BUDGETS)} budgets predicted"
         assert knee is not None

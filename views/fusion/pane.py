@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.passes.fusion import Alternative
-from engine.quantities import time_text
+from engine.quantities import counted_text, time_text
 from engine.session import edits
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
@@ -41,6 +41,19 @@ from views.theme import GRID
 _MOST_EARLY = 4
 _NARROW = 900
 """Pixels of width below which the graph comes under the words."""
+
+
+def counted_harm(exposed: Sequence[int]) -> str:
+    """How many decisions expose transfers, and how many of them all are listed: `exposed` in picoseconds, of each."""
+    harmful = sum(time > 0 for time in exposed)
+    decisions = counted_text(len(exposed), "decision")
+    if not harmful:
+        first = f" The first {MOST} are listed." if len(exposed) > MOST else ""
+        one = "it makes no compute wait" if len(exposed) == 1 else "none makes compute wait"
+        return f"{decisions}, {one} for a transfer it does not need.{first}"
+    worst = f" The {MOST} worst are listed." if len(exposed) > MOST else ""
+    verb = "exposes" if harmful == 1 else "expose"
+    return f"{harmful:,} of {decisions} {verb} transfers, {time_text(sum(exposed))} together.{worst}"
 
 
 class FusionPane(QWidget):
@@ -148,13 +161,7 @@ class FusionPane(QWidget):
             if edits.options_of(entry.plan, "fuse") is None:
                 return f"The plan of {entry.key} fuses nothing. Set “fusion” in the plan line to see decisions."
             return f"Nothing in {entry.key} can be fused."
-        more = f" The {MOST} worst are listed." if len(self._rows) > MOST else ""
-        harmful = sum(row.exposed > 0 for row in self._rows)
-        worst = sum(row.exposed for row in self._rows)
-        count = f"{len(self._rows):,} decisions"
-        if not harmful:
-            return f"{entry.key}: {count}, none makes compute wait for a transfer it does not need.{more}"
-        return f"{entry.key}: {harmful:,} of {count} expose transfers, {time_text(worst)} together.{more}"
+        return f"{entry.key}: {counted_harm([row.exposed for row in self._rows])}"
 
     def _current(self) -> FusionRow | None:
         row = self.table.currentRow()
