@@ -55,11 +55,12 @@ def plan(arguments: Namespace, module: Module) -> Plan | None:
 def plan_or_best(
     arguments: Namespace, evaluator: Evaluator, control: Control, *, decomposes: bool = False
 ) -> tuple[Plan, str]:
-    """The plan that was named, else the best of a report, and a sentence that says so; with `decomposes` the best of
-    those that have the pass."""
+    """The plan that was named, else the best of a report, and a sentence on what nobody named; with `decomposes`
+    the best of those that have the pass."""
     named = plan(arguments, evaluator.module)
     if named is not None:
-        return named, ""
+        said = f"No passes were named; these are taken: {named.passes or 'none'}"
+        return named, said if arguments.passes is None else ""
     best, other = best_default(evaluator, budget(arguments), memory_cap(arguments), control, decomposes=decomposes)
     took = time_text(best.metrics.makespan)
     which = "best of the report's that have the pass" if decomposes else "best of the report's"

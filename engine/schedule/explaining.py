@@ -12,6 +12,7 @@ from engine.ir.graph import Graph
 from engine.passes.candidate import Candidate
 from engine.quantities import time_text
 from engine.schedule.exposure import Cause, Exposure, Reason
+from engine.schedule.neighbourhood import neighbourhood
 from engine.schedule.problem import Decisions, Order, Problem, Schedule
 from engine.schedule.programs import problem_of
 from engine.schedule.rules import RULES
@@ -70,6 +71,8 @@ def explain(
     order, run = schedule.orders[computation], runs[computation]
     known = _known(program, found, candidates)
     reasons = [*inside, _place(problem, run, order, node), *_waiting(program, problem, run, order, node, known)]
+    if graph.partner[node] < 0 and not problem.transfer[node]:
+        reasons.append(Reason(Cause.PLACE, neighbourhood(problem, run, node)))
     if order.decisions is not None:
         reasons.append(_decision(problem, order.decisions, node))
     reasons += _verdicts(known)

@@ -116,3 +116,27 @@ def test_a_sweep_at_the_chips_budget_is_the_reports_row(
 def test_a_named_plan_is_taken_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", SAMPLE, "all-gather", *CHIP, "--scheduler", "top-down"]) == 0
     assert not re.search("No plan was named", capsys.readouterr().err)
+
+
+def test_what_became_of_an_einsum_is_explained_piece_by_piece(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", SAMPLE, "dot.1", *CHIP]) == 0
+    said = capsys.readouterr().out.split("\n\n")
+    assert said[0].startswith("dot.1 became ")
+    pieces = [text for text in said[1:] if "fusion is number" in text]
+    assert len(pieces) > 1
+    for text in pieces:
+        assert re.search(r"It waits for [\w.-]+", text)
+        assert "What waits for it: " in text
+        assert re.search(r"it hides [\w.-]+ \([\d.]+ .s\)|No transfer is under way", text)
+        assert "The scheduler's rule " in text
+    assert any("it hides" in text for text in pieces)
+
+
+def test_an_einsum_that_is_as_loaded_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", SAMPLE, "dot.1", *CHIP, "--passes", "", "--scheduler", "as-loaded"]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"It waits for all-gather[.\d]*,? .*the last of which was there just before", out)
+    assert "What waits for it: all-reduce; the first comes at once." in out
+    assert "No passes were named" not in err
+    assert main(["explain", SAMPLE, "dot.1", *CHIP, "--scheduler", "as-loaded"]) == 0
+    assert "No passes were named; these are taken: decompose,async-permute" in capsys.readouterr().err
