@@ -42,6 +42,8 @@ def machine_for(module: Module, chip: Chip, topology: str | None = None, mesh: s
     notes: list[str] = []
     wired = _topology(chip, devices, topology, notes)
     axes, order = parse_mesh(mesh) if mesh else (_mesh(module, devices, notes), DeviceOrder.MESH)
+    if mesh:
+        notes += _overruled(module, axes)
     if prod(size for _, size in axes) != devices:
         shown = ",".join(f"{name}={size}" for name, size in axes)
         raise UsageError(f"mesh {shown} has {prod(size for _, size in axes)} devices, but the module runs on {devices}")
@@ -63,6 +65,14 @@ def _mesh(module: Module, devices: int, notes: list[str]) -> Mesh:
         whence = "inferred from the replica groups" if groups else "assumed: no collective has replica groups"
         notes.append(f"The mesh {shown} was {whence}.")
     return axes
+
+
+def _overruled(module: Module, axes: Mesh) -> Iterable[str]:
+    """That the user's mesh is not the job's: its axes may mean other devices."""
+    job = module.job_mesh
+    if job is not None and tuple(axis for axis in axes if axis[1] > 1) != job.axes:
+        given, own = (",".join(f"{name}={size}" for name, size in mesh) for mesh in (axes, job.axes))
+        yield f"The mesh {given} was given and is taken; the job's own, from {job.origin}, is {own}."
 
 
 def _groups(module: Module) -> Iterable[Ints]:

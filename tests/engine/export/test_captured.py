@@ -17,6 +17,7 @@ from engine.export.captured import read_capture, with_mesh
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.session.evaluation import Evaluator
+from engine.session.plan import MachineSpec
 from tests.places import SAMPLES
 
 SAMPLE = SAMPLES / "mlp_fig3_train_2x4_bf16.hlo"
@@ -53,6 +54,16 @@ def test_so_does_the_window_and_what_is_typed_wins(tmp_path: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out)["machine"]["mesh"] == {"data": 2, "model": 4}
     assert main(["report", str(tmp_path), "--json", "--quiet", "--mesh", "a=4,b=2"]) == 0
     assert json.loads(capsys.readouterr().out)["machine"]["mesh"] == {"a": 4, "b": 2}
+
+
+@pytest.mark.parametrize(("typed", "differs"), [("model=2,data=4", True), ("data=2,model=4", False)])
+def test_a_mesh_that_overrules_the_job_s_is_told(tmp_path: Path, typed: str, differs: bool) -> None:
+    module = captured(tmp_path, mesh(("data", 2), ("model", 4)))
+    notes = " ".join(Evaluator(module, MachineSpec(mesh=typed)).machine.notes)
+    said = (
+        f"The mesh {typed} was given and is taken; the job's own, from {tmp_path / 'capture.json'}, is data=2,model=4."
+    )
+    assert (said in notes) is differs
 
 
 @pytest.mark.parametrize("content", ["{", "[]", {}, {"signature": None}, mesh(("x", 2)), mesh(("x", 2), ("y", 8))])
