@@ -21,7 +21,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+        raise _refusal(target, error) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -53,7 +53,14 @@ def check_writable(path: str | os.PathLike[str], *, makes_folders: bool = False)
         with tempfile.NamedTemporaryFile(prefix=f".{target.name[:32]}.", dir=folder):
             pass
     except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+        raise _refusal(target, error) from error
+
+
+def _refusal(target: Path, error: OSError) -> UsageError:
+    """Why nothing can be made in the folder of `target`."""
+    if isinstance(error, FileNotFoundError):
+        return UsageError(f"cannot write {target}: there is no folder {target.parent}; make it, or name another place")
+    return UsageError(f"cannot write {target}: {error.strerror}")
 
 
 def check_apart(path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:

@@ -18,6 +18,8 @@ _STAGE = re.compile(
     r"after_codegen.*|(?:\w+_)?gpu_after_.*|sm_[\w.]+after_optimizations.*)$"
 )
 _SUFFIX = re.compile(r"(\.hlo|\.pb|\.txt|\.mlir|\.mlirbc|\.gz)+$")
+_LOOKED_AT = 1 << 16
+"""Bytes at the beginning of a text that are looked at for a module."""
 _PLAIN = (".hlo", ".pb", ".mlir", ".mlirbc", ".txt", ".gz")
 
 
@@ -85,7 +87,7 @@ def describe_folder(folder: Path) -> str:
     expected = f"{folder}: expected a file, found a folder"
     try:
         modules = modules_in(folder)
-        others = sorted(p.name for p in folder.iterdir() if p.is_file() and p.suffix in _PLAIN)
+        others = sorted(p.name for p in folder.iterdir() if p.is_file() and _may_hold_one(p))
     except OSError as error:
         return f"{expected} that cannot be listed ({error.strerror or error})"
     if not modules:
@@ -108,6 +110,16 @@ def _dumped(path: Path) -> Dumped | None:
     staged = _STAGE.match(found["rest"])
     name, stage = (found["rest"], "") if staged is None else (staged["name"], staged["stage"])
     return Dumped(path, int(found["number"]), name, stage)
+
+
+def _may_hold_one(path: Path) -> bool:
+    """Whether a file that is not called as XLA calls its own may be a module: by its name, or its first lines."""
+    if path.suffix not in _PLAIN or _NOT_HLO.search(path.name):
+        return False
+    if path.suffix != ".txt":
+        return True
+    with path.open("rb") as file:
+        return re.search(rb"^\s*(HloModule|module\b.*\{|ENTRY\b)", file.read(_LOOKED_AT), re.MULTILINE) is not None
 
 
 def _listed(names: list[str], most: int = 12) -> str:

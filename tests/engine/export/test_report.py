@@ -118,3 +118,12 @@ def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot write"):
             check_writable(tmp_path / place, makes_folders=folders)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    target = tmp_path / "none" / "report.html"
+    said = f"there is no folder {target.parent}; make it"
+    with pytest.raises(UsageError, match=re.escape(said)):
+        check_writable(target)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        write_atomically(target, b"")

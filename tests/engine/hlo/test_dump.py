@@ -62,3 +62,13 @@ def test_a_captured_step_is_told_by_its_folder() -> None:
     assert file_title("/runs/tp_step/partitioned.hlo") == "tp_step/partitioned.hlo"
     assert file_title("/runs/tp_step.hlo") == "tp_step.hlo"
     assert file_title("partitioned.hlo") == "partitioned.hlo"
+
+
+def test_texts_that_are_no_modules_are_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("to do: look at the HloModule\n")
+    (tmp_path / "step.txt").write_text("// of today\nHloModule step\n")
+    (tmp_path / "step.mlir.txt").write_text("module @step attributes {} {\n}\n")
+    text = describe_folder(tmp_path)
+    assert "step.txt" in text
+    assert "step.mlir.txt" in text
+    assert "notes" not in text
