@@ -16,6 +16,12 @@ from views.export.port import Outcome, Progress
 
 def nothing_faster(progress: Progress, found: Found | None, judgement: Judgement | None) -> Outcome:
     """No plan that was tried is faster than what it had to beat."""
+    if progress.trials and all(trial.metrics is None for trial in progress.trials):
+        return Outcome(
+            good=False,
+            said=f"Nothing to tune: no plan that was tried is possible; no bundle was written.{_stopped(found)}",
+            way_out="The table says why; name another budget, a larger memory cap or more to search.",
+        )
     whose = progress.costs if judgement is None else f"the compiler for {judgement.target}"
     name = "as loaded" if found is None or found.against is None else found.against[0]
     return Outcome(

@@ -15,7 +15,7 @@ from engine.cost.costs import Origin
 from engine.export.captured import captured_file
 from engine.export.report_html import report_html
 from engine.export.svg import Strip, timelines_svg
-from engine.export.writing import check_apart, write_atomically
+from engine.export.writing import check_apart, check_writable, write_atomically
 from engine.ir.module import Module
 from engine.profile.reading import read_profile
 from engine.quantities import time_text
@@ -33,6 +33,7 @@ def run(arguments: Namespace) -> int:
     disturbance = parse_disturbance(arguments.stragglers) if arguments.stragglers else None
     for path in filter(None, (arguments.html, arguments.plot)):
         check_apart(path, (captured_file(arguments.file), *arguments.costs))
+        check_writable(path)
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.3))
         evaluator = loading.evaluator(module, arguments)
@@ -100,7 +101,7 @@ def show(arguments: Namespace, module: Module, evaluator: Evaluator, variants: S
     for text in notes_of(variants):
         note(arguments, f"note: {text}")
     tables.show_module(module, evaluator.machine)
-    tables.show_candidates(variants)
+    tables.show_candidates(variants, module)
     tables.show_variants(variants)
 
 

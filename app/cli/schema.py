@@ -10,7 +10,7 @@ from engine.cost.costs import Origin
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.quantities import microseconds
-from engine.session.variant import Variant, best_of, notes_of, with_verdicts
+from engine.session.variant import Variant, best_of, collectives_in, notes_of, unjudged_in_words, with_verdicts
 
 _SOURCES = {Origin.COMPILER: "compiler", Origin.MEASURED: "measured"}
 
@@ -30,6 +30,7 @@ def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dic
         },
         "candidates": [_candidate(c, module) for c in (verdicts.candidates if verdicts else ())],
         "candidates_of": verdicts.name if verdicts else None,
+        "unjudged": None if verdicts else unjudged_in_words(module, variants),
         "best": best_of(variants).name,
         "variants": [_variant(v, variants[0]) for v in variants],
         "notes": list(notes_of(variants)),
@@ -41,6 +42,7 @@ def _module(module: Module) -> dict[str, Any]:
         "name": module.name,
         "instructions": len(module.instructions),
         "computations": len(module.computations),
+        "collectives": collectives_in(module),
         "partitions": module.header.devices,
         "scheduled": module.is_scheduled,
     }

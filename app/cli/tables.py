@@ -21,6 +21,8 @@ from engine.session.variant import (
     Variant,
     costs_in_words,
     gain_in_words,
+    memory_warnings,
+    unjudged_in_words,
     unlike_in_words,
     verdicts_in_words,
     with_verdicts,
@@ -55,12 +57,12 @@ def show_module(module: Module, machine: Machine) -> None:
     )
 
 
-def show_candidates(variants: Sequence[Variant]) -> None:
+def show_candidates(variants: Sequence[Variant], module: Module) -> None:
     """One line for alike sites of the best of the variants that gives verdicts; times are of one execution, gains are
     the sum over the row."""
     verdicts = with_verdicts(variants)
     if verdicts is None:
-        console().print("\nno collectives\n")
+        console().print(f"\n{unjudged_in_words(module, variants)}\n")
         return
     rows = rows_of(verdicts.candidates)
     title = f"{counted_text(len(verdicts.candidates), 'collective')}, {verdicts_in_words(variants, verdicts)}"
@@ -86,7 +88,8 @@ def _cells(row: Row) -> Iterable[str]:
 
 
 def show_variants(variants: Sequence[Variant]) -> None:
-    """Variants against the first one. Every time is the model's unless its row says otherwise."""
+    """Variants against the first one, one line for those that differ in the scheduler's name alone. Every time is the
+    model's unless its row says otherwise."""
     table = Table(
         box=box.SIMPLE_HEAD,
         title=f"variants, one step (times predicted by {costs_in_words(variants)})",
@@ -95,11 +98,11 @@ def show_variants(variants: Sequence[Variant]) -> None:
     table.add_column("variant", overflow="fold")
     for name in ("makespan", "", "compute", "transfers", "exposed", "overlap", "peak memory", "in flight", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
+    rows: dict[tuple[str, ...], list[str]] = {}
     for variant in variants:
         m, measured = variant.metrics, variant.source is Origin.MEASURED
         mark = "" if variant.source is Origin.MODEL else f" [{variant.source.name.lower()}]"
-        table.add_row(
-            variant.name + mark,
+        cells = (
             time_text(m.makespan),
             "" if variant is variants[0] or measured else gain_in_words(variants[0], variant),
             time_text(m.compute),
@@ -110,12 +113,14 @@ def show_variants(variants: Sequence[Variant]) -> None:
             "" if measured else f"{m.max_in_flight} of {_total(variant)}",
             "" if measured else time_text(m.lower_bound),
         )
+        rows.setdefault((variant.plan.passes, *cells), []).append(variant.name + mark)
+    for (_, *shown), those in rows.items():
+        table.add_row("; ".join(those), *shown)
     console().print(table)
     for said in (*_in_force(variants), *_unlike(variants)):
         console().print(said, markup=False)
-    for variant in variants:
-        if variant.over_memory:
-            console().print(f"▲ {variant.name}: {variant.memory_warning}")
+    for text, names in memory_warnings(variants):
+        console().print(f"▲ {'; '.join(names)}: {text}")
 
 
 def _unlike(variants: Sequence[Variant]) -> Iterable[str]:
@@ -155,7 +160,10 @@ def show_trials(found: Tuning) -> None:
     alike = Counter(time_text(t.makespan or 0) for t in possible)
     distinct = list({time_text(t.makespan or 0): t for t in reversed(possible)}.values())[::-1]
     if len(possible) > 1:
-        title = f"the best {min(len(distinct), _MOST_TRIALS)} times of what was tried, each with its first plan"
+        count = min(len(distinct), _MOST_TRIALS)
+        title = f"the best {count} times of what was tried, each with its first plan"
+        if count == 1:
+            title = "all that was tried takes the same time; its first plan"
         table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
         table.add_column("plan", overflow="fold")
         for name in ("scheduler", "budget"):

@@ -65,7 +65,8 @@ def run(arguments: Namespace) -> int:
         if production is not None and judgement is None:
             found, judgement = judge(production, evaluator, found, control=control.part(0.4, 0.7))
         faster = found.gains if judgement is None else judgement.best.plan is not None
-        if not faster and not (_is_named(arguments) or arguments.bundle_anyway):
+        wanted = faster or _is_named(arguments) or arguments.bundle_anyway
+        if not wanted or tune_report.nothing_possible(found):
             tune_report.show(arguments, found, judgement)
             tune_report.show_nothing_faster(found, judgement, "--scheduler" if arguments.order_only else "--passes")
             return BAD_ANSWER if arguments.require_gain else DONE

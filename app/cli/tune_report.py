@@ -15,7 +15,7 @@ from engine.quantities import gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.plan import plan_text
 from engine.session.tuning import Tuning, without_decomposition
-from engine.session.variant import UNLIKE, costs_in_words, gain_in_words, unlike_in_words
+from engine.session.variant import UNLIKE, collectives_in, costs_in_words, gain_in_words, unlike_in_words
 
 
 def show(arguments: Namespace, found: Tuning, judgement: Judgement | None) -> None:
@@ -40,8 +40,19 @@ def show(arguments: Namespace, found: Tuning, judgement: Judgement | None) -> No
 
 def show_nothing_faster(found: Tuning, judgement: Judgement | None, name: str) -> None:
     """Why no bundle is written; `name` is the option that names a plan."""
+    if nothing_possible(found):
+        print(f"nothing to tune: {_none_possible(found)}; no bundle was written")
+        return
+    if not collectives_in(found.base.program.module):
+        print("nothing to tune: the module has no collectives; no bundle was written")
+        return
     print(_nothing_faster(found, judgement))
     print(f"no bundle was written: name a plan with {name} to have one, or take --bundle-anyway for the best of these")
+
+
+def nothing_possible(found: Tuning) -> bool:
+    """Whether none of the plans that were tried can be: there is then no best of them either."""
+    return bool(found.trials) and all(trial.metrics is None for trial in found.trials)
 
 
 def show_best(found: Tuning, judgement: Judgement | None, *, faster: bool) -> None:
@@ -103,6 +114,12 @@ def _uncounted(found: Tuning) -> Iterator[str]:
             f"{UNLIKE} {plans} as no gain{'' if len(unlike) == 1 else '; of the fastest'}, "
             f"{time_text(best.makespan or 0)}: {unlike_in_words(best.unlike)}"
         )
+
+
+def _none_possible(found: Tuning) -> str:
+    tried = "the plan is not" if len(found.trials) == 1 else f"none of the {len(found.trials)} plans that were tried is"
+    reasons = list(dict.fromkeys(trial.why_not for trial in found.trials))
+    return f"{tried} possible" + (f": {reasons[0]}" if len(reasons) == 1 else "")
 
 
 def _nothing_faster(found: Tuning, judgement: Judgement | None) -> str:

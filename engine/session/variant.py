@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from engine import options
 from engine.cost.costs import Origin
 from engine.cost.program import Program
+from engine.ir.module import Module
+from engine.ir.opcodes import COLLECTIVES
 from engine.passes.candidate import Candidate
 from engine.passes.fusion import Fusion
-from engine.quantities import bytes_text, gain_text, time_text
+from engine.quantities import bytes_text, counted_text, gain_text, time_text
 from engine.schedule.binding import Held
 from engine.schedule.problem import Schedule
 from engine.session.given import Recording
@@ -121,6 +124,33 @@ def verdicts_in_words(variants: Sequence[Variant], verdicts: Variant, quotes: st
         return f"{chosen} decomposed in {name}, {took}"
     of = f"{name}, {took}" + (f", {chosen} decomposed" if chosen else "")
     return f"none decomposed in the best plan, {other}, {less}; the verdicts are of {of}"
+
+
+def memory_warnings(variants: Sequence[Variant]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each warning once, with the names of the variants it is of."""
+    found: dict[str, list[str]] = {}
+    for variant in variants:
+        if variant.memory_warning:
+            found.setdefault(variant.memory_warning, []).append(variant.name)
+    return tuple((text, tuple(names)) for text, names in found.items())
+
+
+def unjudged_in_words(module: Module, variants: Sequence[Variant]) -> str:
+    """What is said of a module's collectives where none of `variants` gave verdicts on them."""
+    count = collectives_in(module)
+    if not count:
+        return "no collectives"
+    looked = "not looked at" if count == 1 else "none looked at"
+    asked = any(name == "decompose" for v in variants for name, _ in options.split(v.plan.passes))
+    why = "decompose knows no such kind" if asked else "the plan has no decompose"
+    return f"{counted_text(count, 'collective')}, {looked}: {why}"
+
+
+def collectives_in(module: Module) -> int:
+    """How many exchanges between devices are written in a module, asynchronous ones counted once."""
+    return sum(
+        i.opcode.removesuffix("-start") in COLLECTIVES for c in module.proto.computations for i in c.instructions
+    )
 
 
 def notes_of(variants: Sequence[Variant]) -> tuple[str, ...]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from app.cli.main import main
 from app.cli.tables import show_trials, show_variants
 from engine.cost.costs import Origin
 from engine.session.plan import Plan
 from engine.session.tuning import Trial, Tuning
+from tests.places import SAMPLES
 from tests.views.synthetic import variant
+
+SAMPLE = str(SAMPLES / "mlp_fig3_train_2x4_bf16.hlo")
 
 
 @pytest.mark.parametrize(
@@ -31,3 +36,25 @@ def test_plans_of_one_time_share_a_line(capsys: pytest.CaptureFixture[str]) -> N
     show_trials(Tuning(base, base, (*trials, Trial(Plan("", "memory"), slower)), finished=True))
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if "chip's" in line]
     assert [(row[0], row[-1]) for row in rows] == [("decompose{unroll=2},", "2"), ("–", "1")]
+
+
+def test_what_is_alike_and_does_not_fit_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    base = variant(name="as loaded")
+    large = replace(base.metrics, peak_memory=1 << 50)
+    alike = [replace(variant(name=name), metrics=large) for name in ("bottom-up", "top-down")]
+    show_variants([base, *alike])
+    out = capsys.readouterr().out
+    assert out.count("HBM") == 1
+    assert "▲ bottom-up; top-down: Its peak memory" in out
+    assert len([line for line in out.splitlines() if line.strip().startswith("bottom-up; top-down  ")]) == 1
+
+
+def test_collectives_that_no_pass_looked_at_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", SAMPLE, "--passes", "", "--quiet"]) == 0
+    said = "10 collectives, none looked at: the plan has no decompose"
+    assert said in capsys.readouterr().out
+    assert main(["report", SAMPLE, "--passes", "", "--quiet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["unjudged"], found["module"]["collectives"], found["candidates"]) == (said, 10, [])
+    assert main(["report", SAMPLE, "--passes", "decompose", "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unjudged"] is None

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.cli.main import main
+from engine.session.evaluation import Evaluator
+from engine.session.plan import Plan, plain_plan
+from engine.session.tuning import Trial, Tuning
 from tests.places import SAMPLES
 
 SAMPLE = str(SAMPLES / "mlp_fig3_forward_2x2_f32.hlo")
@@ -129,3 +132,39 @@ def test_a_limit_in_which_nothing_can_be_tried(tmp_path: Path, capsys: pytest.Ca
     sample = str(SAMPLES / "mlp_fig3.hlo")
     assert main(["tune", sample, "--time-limit", "0.000001", "--no-verify", "-o", str(tmp_path / "b")]) == 2
     assert "passed before one plan was tried" in capsys.readouterr().err
+
+
+ALONE = """HloModule step, num_partitions=2
+
+ENTRY e {
+  p = f32[16,8]{1,0} parameter(0)
+  w = f32[8,8]{1,0} parameter(1)
+  ROOT y = f32[16,8]{1,0} dot(p, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_a_module_without_collectives_has_nothing_to_tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "step.hlo").write_text(ALONE)
+    assert tune(str(tmp_path / "step.hlo"), out=tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "nothing to tune: the module has no collectives; no bundle was written" in out
+    assert "--bundle-anyway" not in out
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--bundle-anyway",)])
+def test_where_no_plan_is_possible_there_is_no_best(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(evaluator: Evaluator, **_: object) -> Tuning:
+        base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded")
+        trials = tuple(Trial(Plan("decompose", name), None, "it cannot be") for name in ("bottom-up", "top-down"))
+        return Tuning(base, base, trials, finished=True)
+
+    monkeypatch.setattr("app.cli.tune_command.tune", refuse)
+    assert tune(SAMPLE, *more, out=tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "nothing to tune: none of the 2 plans that were tried is possible: it cannot be" in out
+    assert not re.search("best|bundled", out)
+    assert not (tmp_path / "bundle").exists()
