@@ -7,6 +7,8 @@ import re
 from engine.errors import UsageError
 
 MINUS = "−"
+MOST_BYTES = 1 << 62
+"""Sums of two still fit into 64 bits."""
 PICOSECONDS = {"ps": 1, "ns": 10**3, "µs": 10**6, "ms": 10**9, "s": 10**12}
 
 
@@ -89,12 +91,25 @@ def _significant(value: float) -> str:
 
 
 def parse_bytes(text: str) -> int:
-    """``28GiB``, ``1.5 MB`` or a plain number of bytes. Raises UsageError."""
+    """``28GiB``, ``1.5 MB`` or a plain number of bytes, up to 2^62 of them. Raises UsageError."""
     found = _BYTES.fullmatch(text.replace(",", ""))
     factor = _FACTORS.get(found[2].upper()) if found is not None else None
     if found is None or factor is None:
         raise UsageError(f"an amount of memory such as 28GiB was expected, but '{text}' came")
-    return int(float(found[1]) * factor)
+    size = float(found[1]) * factor
+    if size > MOST_BYTES:
+        raise UsageError(
+            f"an amount of memory such as 28GiB, at most {MOST_BYTES >> 40:,} TiB, was expected, but '{text}' came"
+        )
+    return int(size)
+
+
+def parse_cap(text: str) -> int:
+    """An amount of memory that something could keep within. Raises UsageError."""
+    cap = parse_bytes(text)
+    if cap < 1:
+        raise UsageError(f"a memory cap such as 28GiB was expected, 1 byte or more, but '{text}' came")
+    return cap
 
 
 _BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")

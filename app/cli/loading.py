@@ -11,7 +11,7 @@ from engine.cost.imports import ImportedCosts, read_costs
 from engine.export.captured import captured_file, check_one_function, with_mesh
 from engine.hlo.reading import read
 from engine.ir.module import Module
-from engine.quantities import parse_bytes, time_text
+from engine.quantities import parse_cap, time_text
 from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec, Plan, best_passes, plan_text
 from engine.session.pruning import best_default
@@ -41,7 +41,7 @@ def budget(arguments: Namespace) -> Budget | None:
 
 def memory_cap(arguments: Namespace) -> int | None:
     """Bytes of ``28GiB``. Raises UsageError."""
-    return None if arguments.memory_cap is None else parse_bytes(arguments.memory_cap)
+    return None if arguments.memory_cap is None else parse_cap(arguments.memory_cap)
 
 
 def plan(arguments: Namespace, module: Module) -> Plan | None:

@@ -41,15 +41,29 @@ def machine_for(module: Module, chip: Chip, topology: str | None = None, mesh: s
         )
     notes: list[str] = []
     wired = _topology(chip, devices, topology, notes)
-    axes, order = parse_mesh(mesh) if mesh else (_mesh(module, devices, notes), DeviceOrder.MESH)
+    axes, order = _written(mesh, devices) if mesh else (_mesh(module, devices, notes), DeviceOrder.MESH)
     if mesh:
         notes += _overruled(module, axes)
-    if prod(size for _, size in axes) != devices:
-        shown = ",".join(f"{name}={size}" for name, size in axes)
-        raise UsageError(f"mesh {shown} has {prod(size for _, size in axes)} devices, but the module runs on {devices}")
     position = _positions(axes, order, wired, devices, notes)
     position.setflags(write=False)
     return Machine(chip, devices, wired, position, axes, tuple(notes))
+
+
+def check_machine(chip: Chip, devices: int, topology: str | None, mesh: str | None) -> None:
+    """Raises UsageError where `machine_for` would for every module on so many devices. It places none, which takes
+    long for many, and reads no files: what is in these is for `machine_for` to say."""
+    if topology is not None and not topology.endswith(".toml"):
+        _topology(chip, devices, topology, [])
+    if mesh:
+        _written(mesh, devices)
+
+
+def _written(mesh: str, devices: int) -> tuple[Mesh, DeviceOrder]:
+    axes, order = parse_mesh(mesh)
+    if prod(size for _, size in axes) != devices:
+        shown = ",".join(f"{name}={size}" for name, size in axes)
+        raise UsageError(f"mesh {shown} has {prod(size for _, size in axes)} devices, but the module runs on {devices}")
+    return axes, order
 
 
 def _mesh(module: Module, devices: int, notes: list[str]) -> Mesh:

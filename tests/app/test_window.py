@@ -267,25 +267,36 @@ def test_the_module_as_loaded_is_shown_before_others_are_begun(qtbot: QtBot, exp
     assert {title for title in planned if title.startswith("planning")} <= {f"planning {base}"}
 
 
-def test_a_mesh_that_does_not_fit_stays_refused_until_it_is_another(qtbot: QtBot, explorer: Explorer) -> None:
+def test_a_mesh_that_does_not_fit_is_refused_where_it_was_typed(qtbot: QtBot, explorer: Explorer) -> None:
+    entries, line = open_sample(qtbot, explorer).entries, explorer.window.plan_line
+    line.mesh.setText("x=3")
+    line.mesh.editingFinished.emit()
+    assert "x=3" in line.machine_trouble.text()
+    assert explorer.store.state.entries == entries
+
+
+def test_links_that_cannot_be_read_stay_refused_until_they_are_others(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
     """Leaving the field says the same once more, undo takes it back, and coming again to it is refused at once."""
     open_sample(qtbot, explorer)
-    mesh = explorer.window.plan_line.mesh
+    topology = explorer.window.plan_line.topology
+    missing = str(tmp_path / "x3.toml")
 
     def refused() -> bool:
-        return all("x=3" in entry.error for entry in explorer.store.state.entries)
+        return all("x3.toml" in entry.error for entry in explorer.store.state.entries)
 
-    mesh.setText("x=3")
-    mesh.editingFinished.emit()
+    topology.setText(missing)
+    topology.editingFinished.emit()
     qtbot.waitUntil(refused, timeout=LONG)
-    mesh.editingFinished.emit()
+    topology.editingFinished.emit()
     QCoreApplication.processEvents()
     assert refused()
     explorer.perform("undo")
     qtbot.waitUntil(lambda: drawn(explorer), timeout=LONG)
     assert not any(entry.error for entry in explorer.store.state.entries)
-    mesh.setText("x=3")
-    mesh.editingFinished.emit()
+    topology.setText(missing)
+    topology.editingFinished.emit()
     qtbot.waitUntil(refused, timeout=LONG)
 
 

@@ -11,6 +11,7 @@ from engine.quantities import (
     exact_time_text,
     gain_text,
     parse_bytes,
+    parse_cap,
     signed_time_text,
     time_text,
 )
@@ -51,13 +52,23 @@ def test_differences_and_counts() -> None:
     assert count_text(12) == "12"
 
 
-@pytest.mark.parametrize("text", ["", "much", "28 parsecs", "-3GiB", "1e9"])
+@pytest.mark.parametrize(
+    "text", ["", "much", "28 parsecs", "-3GiB", "1e9", "100000000000000000000TiB", "4194305TiB", "9" * 400]
+)
 def test_amounts_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="28GiB"):
         parse_bytes(text)
 
 
+@pytest.mark.parametrize("text", ["0", "0.4B", "a lot", "5000000TiB"])
+def test_caps_that_nothing_keeps_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="28GiB"):
+        parse_cap(text)
+
+
 def test_amounts() -> None:
+    assert parse_bytes("4194304TiB") == 1 << 62
+    assert parse_cap("1") == 1
     assert parse_bytes("28GiB") == 28 << 30
     assert parse_bytes("1.5 MB") == 1_500_000
     assert parse_bytes("4096") == 4096

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -9,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from engine.chips.budget import Budget, Kind
 from engine.quantities import parse_bytes
 from engine.session import edits
+from engine.session.session import Facts
 from tests.views.fake_host import FakeHost, active_plan
 from tests.views.synthetic import BEST
 from views.plan.plan_line import PlanLine
@@ -93,6 +95,42 @@ class TestPlanLine:
         line.cap.setText("")
         line.cap.editingFinished.emit()
         assert active_plan(host).memory_cap is None
+
+    @pytest.mark.parametrize(
+        ("field", "bad", "words"),
+        [
+            ("topology", "4x", "4x4x4"),
+            ("topology", "3x3x3", "27 chips"),
+            ("mesh", "x=3", "mesh x=3 has 3 devices"),
+            ("mesh", "nonsense", "x=8,y=8"),
+        ],
+    )
+    def test_a_machine_that_cannot_be_is_refused_once(
+        self, qtbot: QtBot, host: FakeHost, field: str, bad: str, words: str
+    ) -> None:
+        before = host.store.state
+        facts = Facts("m", 10, 1, 8, scheduled=False, sha256="")
+        host.store.settle(modules=tuple(replace(module, facts=facts) for module in before.modules))
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        line.show()
+        typed = line.topology if field == "topology" else line.mesh
+        old = typed.text()
+        for _ in range(2):  # leaving the field says the same once more
+            typed.setText(bad)
+            typed.editingFinished.emit()
+            assert typed.text() == old
+            assert words in line.machine_trouble.text()
+            assert line.machine_trouble.isVisible()
+        typed.editingFinished.emit()
+        assert line.machine_trouble.isVisible()
+        assert host.store.state.entries == before.entries
+        QTest.keyClick(typed, Qt.Key.Key_1)
+        assert not line.machine_trouble.isVisible()
+        line.mesh.setText("x=2,y=4")
+        line.topology.setText("2x2x2")
+        line.mesh.editingFinished.emit()
+        assert {(e.machine.topology, e.machine.mesh) for e in host.store.state.entries} == {("2x2x2", "x=2,y=4")}
 
     def test_another_chip_is_for_every_variant(self, qtbot: QtBot, host: FakeHost) -> None:
         line = PlanLine(host)

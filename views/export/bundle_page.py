@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from engine.errors import UsageError
 from engine.export.bundle_folder import is_bundle
-from engine.quantities import gain_text, parse_bytes, time_text
+from engine.quantities import gain_text, parse_cap, time_text
 from engine.session import edits
 from engine.session.choices import DIMENSIONS
 from engine.session.commands import tune_command
@@ -212,7 +212,7 @@ class BundlePage(QWidget):
         self._complaint = None
         text = self.cap.text().strip()
         try:
-            cap = parse_bytes(text) if text else None
+            cap = parse_cap(text) if text else None
         except UsageError as error:
             self._complaint = Outcome(good=False, said=str(error), way_out="Write it as 28GiB, or leave it empty.")
             return None

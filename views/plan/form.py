@@ -22,7 +22,7 @@ from engine import options
 from engine.chips.budget import Budget
 from engine.errors import UsageError
 from engine.passes.pipeline import PASSES, Pipeline
-from engine.quantities import bytes_text, parse_bytes
+from engine.quantities import bytes_text, parse_cap
 from engine.schedule.registry import SCHEDULERS, parse_scheduler, show_scheduler
 from engine.session import edits
 from engine.session.plan import Plan
@@ -186,7 +186,7 @@ class PlanForm(QDialog):
             passes=str(Pipeline.parse(chosen)),
             scheduler=show_scheduler(parse_scheduler(scheduler)),
             budget=Budget.parse(budget) if budget else None,
-            memory_cap=parse_bytes(cap) if cap else None,
+            memory_cap=parse_cap(cap) if cap else None,
         )
 
     def _judge(self) -> None:

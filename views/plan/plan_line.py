@@ -10,9 +10,10 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QWidget
 
 from engine.chips.budget import Budget
-from engine.chips.library import chips
-from engine.errors import UsageError
-from engine.quantities import bytes_text, parse_bytes
+from engine.chips.inference import check_machine
+from engine.chips.library import chips, load_chip
+from engine.errors import LapstrakeError, UsageError
+from engine.quantities import bytes_text, parse_cap
 from engine.schedule.registry import SCHEDULERS
 from engine.session import edits
 from engine.session.plan import BEST_PASSES, Plan
@@ -50,14 +51,10 @@ class PlanLine(QWidget):
         self.budget_text = QLabel()
         self.cap = self._line("Most bytes that may be live at any moment: 28GiB", self._set_cap, 7)
         self.cap.setPlaceholderText("no cap")
-        self.cap_trouble = QLabel()
-        self.cap_trouble.setObjectName("trouble")
-        self.cap_trouble.setForegroundRole(QPalette.ColorRole.BrightText)
-        self.cap_trouble.setAccessibleName("why the memory cap was not taken")
-        self.cap_trouble.hide()
-        self.cap.textEdited.connect(self.cap_trouble.hide)
+        self.machine_trouble = _trouble("the machine", self.topology, self.mesh)
+        self.cap_trouble = _trouble("the memory cap", self.cap)
         self._troubled = ""
-        """Entry whose cap was not taken."""
+        """Entry for which something was not taken."""
         self.costs = CostsButton(host)
         self._lay_out()
         follow(self, host.store, self._session_changed)
@@ -86,6 +83,8 @@ class PlanLine(QWidget):
             ("costs", self.costs),
         ):
             flow.addWidget(_captioned(caption, widget))
+            if widget is self.mesh:
+                flow.addWidget(self.machine_trouble)
             if widget is self.cap:
                 flow.addWidget(self.cap_trouble)
 
@@ -125,6 +124,7 @@ class PlanLine(QWidget):
             self.budget.setEnabled(False)
             self.budget_text.clear()
         if shown.key != self._troubled:
+            self.machine_trouble.hide()
             self.cap_trouble.hide()
 
     def _show_machine(self, entry: Entry) -> None:
@@ -177,6 +177,18 @@ class PlanLine(QWidget):
         )
         if spec.chip != entry.machine.chip:
             spec = replace(spec, topology=None)
+        if spec == entry.machine:
+            return
+        facts = session.facts
+        try:
+            if facts is not None and facts.partitions:
+                check_machine(load_chip(spec.chip), facts.partitions, spec.topology, spec.mesh)
+        except LapstrakeError as error:
+            # The machine in force stays in sight, as a cap does.
+            self._show_machine(entry)
+            self._say(self.machine_trouble, error)
+            return
+        self.machine_trouble.hide()
         self._host.store.become(f"Machine {spec.chip}", edits.on_machine(session, spec))
 
     def _set_choice(self, choice: Choice) -> None:
@@ -196,13 +208,11 @@ class PlanLine(QWidget):
     def _set_cap(self) -> None:
         text = self.cap.text().strip()
         try:
-            cap = parse_bytes(text) if text else None
+            cap = parse_cap(text) if text else None
         except UsageError as error:
             # The cap in force stays in sight, and why it is not another one beside it.
             self._show_cap()
-            self._troubled = self._host.store.state.active
-            self.cap_trouble.setText(str(error))
-            self.cap_trouble.show()
+            self._say(self.cap_trouble, error)
             return
         session = self._host.store.state
         entry = session.active_entry
@@ -211,6 +221,11 @@ class PlanLine(QWidget):
             return
         self.cap_trouble.hide()
         self._replan("Memory cap", lambda plan: replace(plan, memory_cap=cap))
+
+    def _say(self, trouble: QLabel, error: LapstrakeError) -> None:
+        self._troubled = self._host.store.state.active
+        trouble.setText(str(error))
+        trouble.show()
 
     def _replan(self, label: str, change: Callable[[Plan], Plan], merge: str | None = None) -> None:
         session = self._host.store.state
@@ -226,6 +241,18 @@ def _show(box: QComboBox, text: str) -> None:
         if box.findText(text) < 0:
             box.addItem(text)
         box.setCurrentText(text)
+
+
+def _trouble(what: str, *fields: QLineEdit) -> QLabel:
+    """Says beside the fields why what was typed there was not taken, until something else is typed."""
+    made = QLabel()
+    made.setObjectName("trouble")
+    made.setForegroundRole(QPalette.ColorRole.BrightText)
+    made.setAccessibleName(f"why {what} was not taken")
+    made.hide()
+    for field in fields:
+        field.textEdited.connect(made.hide)
+    return made
 
 
 def _captioned(caption: str, widget: QWidget) -> QWidget:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.chips.inference import MOST_DEVICES, machine_for
+from engine.chips.inference import MOST_DEVICES, check_machine, machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
 from engine.chips.mesh import DeviceOrder, infer_mesh, parse_mesh, place
@@ -103,6 +103,8 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         machine(devices, chip, topology, mesh)
+    with pytest.raises(UsageError, match=message):
+        check_machine(load_chip(chip), devices, topology, mesh)
 
 
 def test_a_topology_from_a_list_of_links(tmp_path: Path) -> None:
