@@ -17,6 +17,7 @@ from app.session_file import SessionFile
 from app.settings import Settings
 from app.succession import Succession, Wanted
 from app.watching import FileWatch
+from engine.chips.library import load_chip
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
@@ -107,14 +108,15 @@ class Documents(QObject):
         open stays until a module is read, and for good where none can be. A session that is `recovered` counts as one
         that was never saved.
         """
-        entry = self._store.state.active_entry
-        machine = machine or (MachineSpec(entry.machine.chip) if entry is not None else MachineSpec())
+        note = ""
+        if machine is None:
+            machine, note = _same_chip(self._store.state.active_entry)
         sessions = [path for path in paths if files.is_session(path)]
         modules = [path for path in paths if path not in sessions]
         self._give_up()
         if not sessions:
             found = edits.begun(*dict.fromkeys(map(captured_file, modules)))
-            self._replace(self._keyed(Wanted(found, machine, paths=paths)))
+            self._replace(self._keyed(Wanted(found, machine, paths=paths, note=note)))
             return
         try:
             saved = files.load(sessions[0])
@@ -266,6 +268,8 @@ class Documents(QObject):
         self._store.reset(replace(session, reading=True, problem=""))
         self.read.emit()
         self.replaced.emit()
+        if wanted.note:
+            self.refused.emit("chip", wanted.note, ())
 
     def _arrived_again(self, file: ModuleFile, module: Module, facts: Facts) -> None:
         if self._store.state.module(file.key) is None:
@@ -385,6 +389,18 @@ class Documents(QObject):
         if keys and not self._again.knows(path):
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
+
+
+def _same_chip(entry: Entry | None) -> tuple[MachineSpec, str]:
+    """The chip of what is open, for what takes its place, and a sentence where that chip cannot be used."""
+    if entry is None:
+        return MachineSpec(), ""
+    try:
+        load_chip(entry.machine.chip)
+    except LapstrakeError as error:
+        found = MachineSpec()
+        return found, f"Opened for {found.chip}, since the chip of what was open before cannot be used: {error}"
+    return MachineSpec(entry.machine.chip), ""
 
 
 def _left_at(path: str) -> int | None:

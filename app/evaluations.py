@@ -45,7 +45,8 @@ class Evaluations(QObject):
         self._modules: Mapping[str, Module] = {}
         self._running: dict[str, _Running] = {}
         self._results: OrderedDict[Asked, Variant] = OrderedDict()
-        self._refused: dict[tuple[str, Asked], str] = {}
+        self._refused: dict[tuple[str, Asked], tuple[str, bool]] = {}
+        """Why, and whether it was cancelled."""
         self._soon = Soon(self._catch_up, self)
         self._stop = store.subscribe(self._session_changed)
 
@@ -105,7 +106,9 @@ class Evaluations(QObject):
             return
         refused = self._refused.get((entry.key, asked))
         if refused is not None:
-            self._store.settle(entries=edits.failed(self._store.state, entry.key, refused).entries)
+            said, stopped = refused
+            now = edits.failed(self._store.state, entry.key, said, stopped=stopped)
+            self._store.settle(entries=now.entries)
             return
         known = self._results.get(asked)
         if known is not None:
@@ -149,9 +152,10 @@ class Evaluations(QObject):
             if running is None or running.asked != asked:
                 return
             del self._running[key]
-            said = "Cancelled. Run → Run again computes it after all." if isinstance(error, Cancelled) else str(error)
-            self._refused[key, asked] = said
-            self._store.settle(entries=edits.failed(self._store.state, key, said).entries)
+            stopped = isinstance(error, Cancelled)
+            said = "Cancelled. Run → Run again computes it after all." if stopped else str(error)
+            self._refused[key, asked] = said, stopped
+            self._store.settle(entries=edits.failed(self._store.state, key, said, stopped=stopped).entries)
 
         return failed
 

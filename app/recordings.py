@@ -137,8 +137,9 @@ class Recordings(QObject):
             if not self._is_awaited(key, asked):
                 return
             self._refused.add((key, asked))
-            said = "Cancelled. Run → Run again reads it after all." if isinstance(error, Cancelled) else str(error)
-            self._store.settle(entries=edits.failed(self._store.state, key, said).entries)
+            stopped = isinstance(error, Cancelled)
+            said = "Cancelled. Run → Run again reads it after all." if stopped else str(error)
+            self._store.settle(entries=edits.failed(self._store.state, key, said, stopped=stopped).entries)
 
         return failed
 

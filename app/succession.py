@@ -30,6 +30,8 @@ class Wanted:
     recovered: bool = False
     home: str = ""
     """The user's own file of what is recovered."""
+    note: str = ""
+    """What the user is to know of it, once it is open."""
 
 
 class Succession(QObject):

@@ -25,9 +25,13 @@ def stale_text(entry: Entry | None) -> str:
     earlier = f"what is shown here is of its earlier plan ({escape(entry.variant.name)})"
     if not entry.error:
         return f"{entry.key} is being planned anew: {earlier}."
-    why = escape(entry.error.split("\n", 1)[0])
+    why = escape(entry.error.removeprefix("Cancelled. ").split("\n", 1)[0])
     back = '<a href="back">Back to that plan</a>' if _can_go_back(entry) else '<a href="undo">Undo</a>'
-    return f'<b>{entry.key} failed</b>, and {earlier}. {why} <a href="rerun">Run again</a> · {back}'
+    return f'<b>{entry.key} {_was(entry)}</b>, and {earlier}. {why} <a href="rerun">Run again</a> · {back}'
+
+
+def _was(entry: Entry) -> str:
+    return "was cancelled" if entry.stopped else "failed"
 
 
 def _can_go_back(entry: Entry) -> bool:

@@ -260,8 +260,9 @@ def checked(session: Session, key: str, variant: Variant, check: Check) -> Sessi
     return session if entry is None or entry.variant is not variant else _changed(session, key, check=check)
 
 
-def failed(session: Session, key: str, error: str) -> Session:
-    return _changed(session, key, error=error)
+def failed(session: Session, key: str, error: str, *, stopped: bool = False) -> Session:
+    """With the reason why an entry has no result; `stopped` where that is that the user cancelled it."""
+    return _changed(session, key, error=error, stopped=stopped)
 
 
 def selected(session: Session, entry: str, instructions: Iterable[int], *, add: bool = False) -> Session:

@@ -56,6 +56,8 @@ class Entry:
     """The last result, which may be of an earlier plan: see `stale`."""
     error: str = ""
     """Why the present plan has no result."""
+    stopped: bool = False
+    """Whether there is an `error` because the user cancelled what would have given the result."""
     collapsed: bool = False
     check: Check | None = None
     """Of `variant`; None where it was not run."""
@@ -87,6 +89,11 @@ class Entry:
     def pending(self) -> bool:
         """Whether a result is still to come."""
         return not self.error and (self.variant is None or self.stale)
+
+    @property
+    def ending(self) -> str:
+        """How it ended without a result, in a word; empty where it did not."""
+        return ("cancelled" if self.stopped else "failed") if self.error else ""
 
     @property
     def budget(self) -> Budget:

@@ -16,6 +16,7 @@ from engine.control import Cancelled
 from engine.errors import LapstrakeError
 from engine.hlo.reading import read_bytes, read_here
 from engine.ir.module import Module
+from engine.session import edits
 from engine.session.evaluation import Evaluator
 from engine.session.plan import BEST_PASSES, MachineSpec, Plan
 from engine.session.session import Asked, Session
@@ -23,6 +24,8 @@ from engine.session.variant import Variant
 from tests.app.waiting import LONG, opened, settled
 from tests.places import SAMPLES
 from views.runs.runner import Progress, Stage, Task, Wish
+from views.stale import stale_text
+from views.timeline.accessible import describe_variant
 
 CHAIN = SAMPLES / "mlp_chain.hlo"
 """Of its default plan something is left out, which is found out late."""
@@ -143,3 +146,26 @@ def test_a_run_that_ended_with_its_module_says_nothing_of_the_next(qtbot: QtBot,
     opened(qtbot, explorer, OTHER)
     qtbot.waitUntil(lambda: not any(job.state == "running" for job in explorer.jobs()), timeout=LONG)
     assert runs.progress == Progress()
+
+
+def test_what_was_cancelled_did_not_fail(qtbot: QtBot, explorer: Explorer) -> None:
+    opened(qtbot, explorer, OTHER)
+    plan = Plan("decompose{ring=one},async-permute", "top-down")
+    explorer.store.become("Plan", edits.planned(explorer.store.state, "B", plan))
+
+    def planning() -> list[int]:
+        return [job.number for job in explorer.jobs() if job.title == "planning B" and job.state == "running"]
+
+    qtbot.waitUntil(lambda: bool(planning()), timeout=LONG)
+    explorer.cancel(planning()[0])
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    entry = explorer.store.state.entry("B")
+    assert entry is not None
+    assert entry.ending == "cancelled"
+    assert stale_text(entry).startswith("<b>B was cancelled</b>, and what is shown here is of its earlier plan")
+    assert "failed" not in describe_variant(explorer.store.state, "B")
+    explorer.perform("rerun")
+    qtbot.waitUntil(lambda: settled(explorer), timeout=LONG)
+    entry = explorer.store.state.entry("B")
+    assert entry is not None
+    assert entry.ending == ""

@@ -257,3 +257,19 @@ def test_a_module_that_became_unreadable_stays_as_it_was_read(qtbot: QtBot, expl
     assert len(explorer.store.state.entries) == len(changed.entries)
     assert explorer.window.notices.texts() == ()
     assert explorer.documents.unsaved
+
+
+def test_a_chip_that_nobody_knows_stays_with_the_session_that_names_it(
+    qtbot: QtBot, explorer: Explorer, tmp_path: Path
+) -> None:
+    content = json.dumps(_about(str(FORWARD))).replace("tpu-v4", "tpu-v99")
+    (tmp_path / "odd.lapstrake").write_text(content, "utf-8")
+    odd = opened(qtbot, explorer, tmp_path / "odd.lapstrake")
+    assert "no chip is called 'tpu-v99'" in odd.entries[0].error
+    explorer.open(str(TRAIN))
+    qtbot.waitUntil(lambda: settled(explorer) and Path(explorer.store.state.path) == TRAIN, timeout=LONG)
+    now = explorer.store.state
+    assert [entry.error for entry in now.entries] == [""] * len(now.entries)
+    assert {entry.machine.chip for entry in now.entries} == {"tpu-v4"}
+    (notice,) = explorer.window.notices.texts()
+    assert notice.startswith("Opened for tpu-v4, since the chip of what was open before cannot be used: no chip is ")

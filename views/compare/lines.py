@@ -52,3 +52,5 @@ class Failed:
     plan: Plan
     why: str
     module: str = ""
+    ending: str = "failed"
+    """``failed`` or ``cancelled``."""

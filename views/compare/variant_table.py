@@ -137,8 +137,9 @@ class VariantTable(QTableWidget):
         texts = (failed.key, failed.module, failed.title, failed.plan.scheduler, budget_title(failed.plan))
         for column, text in enumerate(texts):
             self._cell(row, column, text, theme.text, strong=strong)
-        self._cell(row, len(_HEAD), "failed", theme.loss, right=True)
-        self._cell(row, len(_HEAD) + 1, failed.why.split("\n", 1)[0], theme.loss)
+        role = theme.loss if failed.ending == "failed" else theme.muted
+        self._cell(row, len(_HEAD), failed.ending, role, right=True)
+        self._cell(row, len(_HEAD) + 1, failed.why.split("\n", 1)[0], role)
         for column in (len(_HEAD), len(_HEAD) + 1):
             self._tip(row, column, failed.why)
         self.setSpan(row, len(_HEAD) + 1, 1, len(COLUMNS) - 1)

@@ -200,7 +200,7 @@ def about_variant(session: Session) -> str:
     """What stands there while nothing is selected: figures of the active variant, and what they assume."""
     entry = session.active_entry
     if entry is not None and entry.variant is None and entry.error:
-        return f"<p><b>{entry.key} failed</b></p><p>{escape(entry.error)}</p>"
+        return f"<p><b>{entry.key} {entry.ending}</b></p><p>{escape(entry.error)}</p>"
     if entry is None or entry.variant is None:
         first = "Select an instruction" if session.entries else "Open a module and select an instruction"
         return f"<p>{first} to see what it is, what it costs and why it waits.</p>"

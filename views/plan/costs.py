@@ -86,7 +86,7 @@ def _left(found: UsedCosts) -> Iterator[str]:
 def _waiting(session: Session) -> str:
     entry = session.active_entry
     if entry is not None and entry.error:
-        return "not used: the active variant failed"
+        return f"not used: the active variant {'was cancelled' if entry.stopped else 'failed'}"
     if entry is not None and entry.recording is not None:
         return "prices the plans, not what was recorded"
     return "waiting for the active variant"

@@ -27,7 +27,7 @@ def describe_variant(session: Session, key: str) -> str:
     active = ", active" if key == session.active else ""
     title = session.title_of(entry)
     if entry.error:
-        return f"{key}, {title}{active}: failed, {entry.error}."
+        return f"{key}, {title}{active}: {entry.ending}, {entry.error}."
     if entry.variant is None:
         return f"{key}, {title}{active}: not there yet."
     metrics = entry.variant.metrics

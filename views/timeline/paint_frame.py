@@ -90,7 +90,7 @@ def _paint_message(painter: QPainter, scene: Scene, row: Row) -> None:
     entry = scene.entry(row.entry)
     area = QRectF(2 * GRID + FOLD_ALIGN, scene.y(row.top), scene.width - 4 * GRID - FOLD_ALIGN, row.height)
     painter.setFont(scene.font)
-    painter.setPen(colour(scene.theme.error if entry.error else scene.theme.muted))
+    painter.setPen(colour(scene.theme.error if entry.ending == "failed" else scene.theme.muted))
     running = scene.running.get(entry.key, "")
     text = entry.error or (f"⟳ {running}" if running else "waiting for its turn …")
     if not entry.error and entry.variant is not None:

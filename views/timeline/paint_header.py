@@ -167,7 +167,9 @@ def _paint_title(painter: QPainter, scene: Scene, entry: Entry, top: float, righ
     if state:
         left += metrics.horizontalAdvance(title) + 3 * GRID
         painter.setFont(scene.small)
-        wrong = entry.error or (entry.check is not None and not entry.check.equal and not entry.check.failed)
+        wrong = entry.ending == "failed" or (
+            entry.check is not None and not entry.check.equal and not entry.check.failed
+        )
         painter.setPen(colour(theme.error if wrong else theme.muted))
         text = scene.small_metrics.elidedText(state, Qt.TextElideMode.ElideRight, int(max(0.0, right - left - GRID)))
         painter.drawText(QRectF(left, top, max(0.0, right - left), HEADER), Qt.AlignmentFlag.AlignVCenter, text)
@@ -175,8 +177,8 @@ def _paint_title(painter: QPainter, scene: Scene, entry: Entry, top: float, righ
 
 def state_text(scene: Scene, entry: Entry) -> str:
     """What is going on with an entry, empty when its picture is up to date; then where its times come from."""
-    if entry.error:
-        return "failed"
+    if entry.ending:
+        return entry.ending
     if entry.key in scene.running:
         return f"⟳ {scene.running[entry.key]}"
     if entry.pending:

@@ -180,4 +180,4 @@ def _why_nothing(session: Session) -> str:
     entry = session.active_entry
     if entry is None:
         return open_first("to list every slice of the active variant's timeline")
-    return f"{entry.key} failed: {entry.error}" if entry.error else f"Waiting for {entry.key}."
+    return f"{entry.key} {entry.ending}: {entry.error}" if entry.error else f"Waiting for {entry.key}."
