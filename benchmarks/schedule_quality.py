@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--scheduler", action="append")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each optimum")
     arguments = parser.parse_args()
-    schedulers = arguments.scheduler or ["memory", "bottom-up", "top-down", "improve{seconds=2}"]
+    schedulers = arguments.scheduler or ["memory", "bottom-up", "top-down", "improve"]
     for total in arguments.budget or (4, 1):
         budget = Budget(total)
         for density in DENSITIES:

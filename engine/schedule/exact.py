@@ -52,7 +52,7 @@ class Exact:
     def schedule(self, problem: Problem, control: Control) -> Order:
         _import()
         seconds = self.seconds * problem.effort
-        start = Improve(work=1_000_000, seconds=min(10.0, seconds / 4), sharing=False).schedule(
+        start = Improve(work=1_500_000, seconds=min(10.0, seconds / 4), sharing=False).schedule(
             problem, control.part(0.0, 0.2)
         )
         instance = Instance.of(problem)

@@ -71,8 +71,7 @@ def explain(
     order, run = schedule.orders[computation], runs[computation]
     known = _known(program, found, candidates)
     reasons = [*inside, _place(problem, run, order, node), *_waiting(program, problem, run, order, node, known)]
-    if graph.partner[node] < 0 and not problem.transfer[node]:
-        reasons.append(Reason(Cause.PLACE, neighbourhood(problem, run, node)))
+    reasons.append(Reason(Cause.PLACE, neighbourhood(problem, run, node)))
     if order.decisions is not None:
         reasons.append(_decision(problem, order.decisions, node))
     reasons += _verdicts(known)

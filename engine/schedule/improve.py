@@ -42,7 +42,7 @@ class Improve:
     """
 
     name: ClassVar[str] = "improve"
-    work: int = 2_000_000
+    work: int = 3_000_000
     """Instructions looked at in the orders that are tried, for the whole program: about two seconds; less where a lower
     bound is reached."""
     seconds: float = 20.0

@@ -19,7 +19,12 @@ _PASSED_ON = frozenset(("tuple", "get-tuple-element", "bitcast"))
 
 
 def neighbourhood(problem: Problem, run: ComputationRun, node: int) -> str:
-    """Sentences on what `node` needs and how long compute waited for it, what needs it, and what it hides."""
+    """Sentences on what `node` needs and how long compute waited for it, what needs it, and what it hides; of a start
+    and its done, what the one needs and what needs the other."""
+    partner = int(problem.graph.partner[node])
+    if partner >= 0:
+        start, done = sorted((node, partner))
+        return f"{_needs(problem, run, start)} {_readers(problem, run, done)}"
     return " ".join((_needs(problem, run, node), _readers(problem, run, node), *_hides(problem, run, node)))
 
 
@@ -35,7 +40,8 @@ def _needs(problem: Problem, run: ComputationRun, node: int) -> str:
     if waited > 0:
         return f"{said}; nothing ran for {time_text(waited)} before {graph.names[last]} was there."
     early = int(run.reached[node] - run.end[last])
-    return f"{said}, the last of which was there {f'{time_text(early)} before' if early > 0 else 'just before'}."
+    which = "which" if len(wanted) == 1 else "the last of which"
+    return f"{said}, {which} was there {f'{time_text(early)} before' if early > 0 else 'just before'}."
 
 
 def _readers(problem: Problem, run: ComputationRun, node: int) -> str:
@@ -61,7 +67,8 @@ def _hides(problem: Problem, run: ComputationRun, node: int) -> Iterator[str]:
     }
     found = sorted((start for start, time in under.items() if time > 0), key=lambda start: -under[start])
     if not found:
-        yield f"No transfer is under way in its {time_text(end - begin)}."
+        other = "other " if problem.transfer[node] else ""
+        yield f"No {other}transfer is under way in its {time_text(end - begin)}."
         return
     named = ", ".join(f"{graph.names[start]} ({time_text(under[start])})" for start in found[:_SHOWN])
     yield f"In its {time_text(end - begin)} it hides {named}{_more(len(found))}."

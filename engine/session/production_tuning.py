@@ -76,7 +76,7 @@ THOROUGH = "improve"
 
 NEAR = 1.15
 
-POLISH = "improve{work=10000000,seconds=60}"
+POLISH = "improve{work=15000000,seconds=60}"
 """The scheduler that the best plan is tried with in the end."""
 
 

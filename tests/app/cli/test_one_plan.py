@@ -135,8 +135,15 @@ def test_what_became_of_an_einsum_is_explained_piece_by_piece(capsys: pytest.Cap
 def test_an_einsum_that_is_as_loaded_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", SAMPLE, "dot.1", *CHIP, "--passes", "", "--scheduler", "as-loaded"]) == 0
     out, err = capsys.readouterr()
-    assert re.search(r"It waits for all-gather[.\d]*,? .*the last of which was there just before", out)
+    assert re.search(r"It waits for all-gather[.\d]*,? .*which was there just before", out)
     assert "What waits for it: all-reduce; the first comes at once." in out
     assert "No passes were named" not in err
     assert main(["explain", SAMPLE, "dot.1", *CHIP, "--scheduler", "as-loaded"]) == 0
     assert "No passes were named; these are taken: decompose,async-permute" in capsys.readouterr().err
+
+
+def test_what_waits_for_a_transfer_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", SAMPLE, "all-gather.start", *CHIP, "--passes", "async-permute{kinds=all}"]) == 0
+    out = capsys.readouterr().out
+    assert "What waits for it: dot" in out
+    assert "It waits for" in out

@@ -182,3 +182,13 @@ def test_the_tpu_compiler_searches(tmp_path: Path, capsys: pytest.CaptureFixture
     assert len(rulings) > 4
     assert any("flatten" in ruling["passes"] for ruling in rulings)
     assert f"{len(rulings)} plans tried" in out
+
+
+def test_the_order_that_was_found_is_kept_where_the_compiler_agrees(
+    production: Production, found: tuple[Evaluator, Tuning], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator, tuning = found
+    answers = {"as loaded, decomposed by the compiler": (900, True), tuning.best.plan.passes: (100, True)}
+    monkeypatch.setattr(Production, "compiled", compiler(answers, []))
+    judged, _ = judge(production, evaluator, tuning)
+    assert judged.best is tuning.best
