@@ -97,7 +97,7 @@ class Fitting(QObject):
         for column in gone:
             heading, text = self._table.horizontalHeaderItem(column), self._text(row, column)
             if heading is not None and text not in NOTHING:
-                lines.append(f"{heading.text()}: {text}")
+                lines.append(f"{heading.text().strip()}: {text}")
         named.setToolTip("\n".join(lines))
 
     def _text(self, row: int, column: int) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractItemView, QTableView, QTableWidget
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QTableView, QTableWidget
 
 from views.theme import GRID
 
+APART = "\N{EM SPACE}"
+"""Before the texts of a column of words that follows one of figures: else both headings would read as one."""
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
@@ -31,3 +33,19 @@ def make_plain(table: QTableView, figures: Iterable[int] = ()) -> None:
             heading = table.horizontalHeaderItem(column)
             if heading is not None:
                 heading.setTextAlignment(RIGHT)
+
+
+class Apart(QStyledItemDelegate):
+    """Draws a column of words apart from the figures at its left; the texts themselves stay as they are."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        super().initStyleOption(option, index)
+        option.text = f"{APART}{option.text}"
+
+
+def set_apart(table: QTableWidget, column: int) -> None:
+    """Leave room between the figures at the left of a column of words and these."""
+    table.setItemDelegateForColumn(column, Apart(table))
+    heading = table.horizontalHeaderItem(column)
+    if heading is not None:
+        heading.setText(f"{APART}{heading.text()}")

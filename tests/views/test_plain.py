@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QTableView
 from pytestqt.qtbot import QtBot
@@ -12,7 +14,7 @@ from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
 from views.compare.compare import ComparePane
 from views.compare.differences import DifferencePane
-from views.plain import LEFT, RIGHT
+from views.plain import APART, LEFT, RIGHT
 from views.timeline.table import TablePane
 
 
@@ -80,3 +82,19 @@ def test_the_timeline_as_a_table_fits_the_pane_of_a_small_window(qtbot: QtBot) -
     qtbot.waitExposed(pane)
     assert pane.view.horizontalScrollBar().maximum() == 0
     pane.close()
+
+
+def test_words_stand_apart_from_the_figures_before_them(qtbot: QtBot) -> None:
+    pane = ComparePane(two_variants())
+    qtbot.addWidget(pane)
+    header = pane.table.horizontalHeader()
+    shown = [
+        titled for _, titled in sorted((header.visualIndex(n), titled) for n, titled in enumerate(headings(pane.table)))
+    ]
+    for (_, before), (title, at) in pairwise(shown):
+        if before == RIGHT and at == LEFT:
+            assert title.startswith(APART), title
+    scheduler = next(n for n, (title, _) in enumerate(headings(pane.table)) if title.strip() == "scheduler")
+    cell = pane.table.item(0, scheduler)
+    assert cell is not None
+    assert cell.text() == "as-loaded", "copied and compared as it is"

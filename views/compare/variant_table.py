@@ -15,7 +15,7 @@ from views.compare.figures import COLUMNS, best_of, budget_title
 from views.compare.lines import Failed, Line
 from views.filling import filling
 from views.fitting import Fitting
-from views.plain import make_plain
+from views.plain import make_plain, set_apart
 from views.ports import Host
 from views.theme import GRID
 from views.timeline.paint_header import OVER
@@ -50,6 +50,7 @@ class VariantTable(QTableWidget):
         self.setHorizontalHeaderLabels(titles)
         self._first_to_go = tuple(map(titles.index, _FIRST_TO_GO))
         make_plain(self, (*range(len(_HEAD), _CHANGE + 1),))
+        set_apart(self, _HEAD.index(_PLAN[0]))
         self._lay_columns()
         self.setAccessibleName("comparison of variants")
         self._fitting = Fitting(self, _NAME, self._order, late=(titles.index("peak memory"),))

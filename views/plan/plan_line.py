@@ -27,6 +27,9 @@ from views.theme import GRID, axis_font
 MOST_IN_FLIGHT = 16
 """Right end of the budget slider; larger budgets come from the command line and are shown as they are."""
 
+_LONGEST = 160
+"""Letters of why something was not taken that are shown: what was typed is part of it, and may be a whole text."""
+
 
 class PlanLine(QWidget):
     """Machine and plan of the active entry."""
@@ -224,7 +227,9 @@ class PlanLine(QWidget):
 
     def _say(self, trouble: QLabel, error: LapstrakeError) -> None:
         self._troubled = self._host.store.state.active
-        trouble.setText(str(error))
+        said = str(error)
+        trouble.setText(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} …")
+        trouble.setToolTip(said)
         trouble.show()
 
     def _replan(self, label: str, change: Callable[[Plan], Plan], merge: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -76,8 +77,11 @@ def sentence(variant: Variant, held: Held) -> tuple[str, str]:
     )
 
 
-def paint_budget_marks(painter: QPainter, scene: Scene, row: Row) -> None:
-    """Over the in-flight curve: a bar for as long as the transfer waited, and a point where it starts."""
+def paint_budget_marks(painter: QPainter, scene: Scene, row: Row, taken: Sequence[QRectF] = ()) -> None:
+    """Over the in-flight curve: a bar for as long as the transfer waited, and a point where it starts.
+
+    `taken`: places of texts that are drawn over the marks.
+    """
     variant = scene.entry(row.entry).variant
     if variant is None or not variant.held:
         return
@@ -99,24 +103,53 @@ def paint_budget_marks(painter: QPainter, scene: Scene, row: Row) -> None:
         tip = [QPointF(x - GRID, top), QPointF(x + GRID, top), QPointF(x, top + 1.5 * GRID)]
         painter.drawPolygon(QPolygonF(tip))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-    _paint_limits(painter, scene, top, [(float(x), marks.held[n]) for x, n in zip(right, shown.tolist(), strict=True)])
+    tips = [(float(x), marks.held[n]) for x, n in zip(right, shown.tolist(), strict=True)]
+    _paint_limits(painter, scene, top, tips, taken)
 
 
-def _paint_limits(painter: QPainter, scene: Scene, top: float, tips: Sequence[tuple[float, Held]]) -> None:
-    """Beside each point the limit that binds, where it is that of one kind and there is room before the next."""
+def _paint_limits(
+    painter: QPainter, scene: Scene, top: float, tips: Sequence[tuple[float, Held]], taken: Sequence[QRectF]
+) -> None:
+    """Beside each point the limit that binds, where it is that of one kind and there is room for it."""
     painter.setFont(scene.small)
-    end = scene.window.left + scene.window.width
-    for number, (x, held) in enumerate(tips):
-        text = limit_text(held)
-        width = scene.small_metrics.horizontalAdvance(text) + GRID
-        left = x + 1.5 * GRID
-        following = min((other for other, _ in tips[number + 1 :] if other > x + 1), default=end)
-        if not text or x < scene.window.left or left + width > following - GRID:
+    height = scene.small_metrics.height()
+    lines = [(place.left(), place.right()) for place in taken if place.top() < top + height and place.bottom() > top]
+    texts = [limit_text(held) for _, held in tips]
+    widths = [scene.small_metrics.horizontalAdvance(text) + GRID if text else 0 for text in texts]
+    lefts = limit_places(scene.window, [x for x, _ in tips], widths, lines)
+    for text, left, width in zip(texts, lefts, widths, strict=True):
+        if left is None:
             continue
-        place = QRectF(left, top, width, scene.small_metrics.height())
+        place = QRectF(left, top, width, height)
         painter.fillRect(place, colour(scene.theme.base, 200))
         painter.setPen(colour(scene.theme.budget))
         painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def limit_places(
+    window: Window, tips: Sequence[float], widths: Sequence[int], taken: Sequence[tuple[float, float]]
+) -> list[float | None]:
+    """Left edge of the text beside each point: right of it, else left of it, else None.
+
+    Texts, in pixels as all here, come over no other point, over none that was placed before and over nothing that is
+    `taken`; a width of 0 is no text.
+    """
+    used, points = list(taken), sorted({window.left - 2 * GRID, *tips, window.left + window.width + GRID})
+    places: list[float | None] = []
+    for x, width in zip(tips, widths, strict=True):
+        places.append(None)
+        if not width or not window.left <= x <= window.left + window.width:
+            continue
+        # Points less than a pixel apart are drawn as one.
+        least = points[max(0, bisect_left(points, x - 1) - 1)] + GRID
+        most = points[min(len(points) - 1, bisect_right(points, x + 1))] - GRID
+        for left in (x + 1.5 * GRID, x - 1.5 * GRID - width):
+            span = (left, left + width)
+            if least <= span[0] and span[1] <= most and not any(a < span[1] and span[0] < b for a, b in used):
+                places[-1] = left
+                used.append(span)
+                break
+    return places
 
 
 def limit_text(held: Held) -> str:

@@ -41,7 +41,7 @@ def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
         text = f"HBM {bytes_text(room)}"
         labels.append((text, _paint_limit(painter, scene, row, curve, room, top, text)))
     if flight:
-        paint_budget_marks(painter, scene, row)
+        paint_budget_marks(painter, scene, row, [place for _, place in labels if place is not None])
     for text, place in labels:  # over the marks, of which there may be one in every pixel
         if place is not None:
             _paint_label(painter, scene, text, place)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -20,7 +23,7 @@ from tests.views.synthetic import US, variant
 from views.inspector.inspector import Inspector
 from views.theme import colour
 from views.timeline.axis import TimeRange, Window
-from views.timeline.budget_marks import budget_marks, card_of_mark, limit_text, sentence
+from views.timeline.budget_marks import budget_marks, card_of_mark, limit_places, limit_text, sentence
 from views.timeline.paint_counters import label_place
 from views.timeline.scene import AXIS
 from views.timeline.stack import RowKind
@@ -147,3 +150,31 @@ def test_a_name_of_a_line_stands_where_the_curve_is_low() -> None:
     assert 390 - 8 <= left <= 400
     assert label_place(window, curve, 50, 3) == 950
     assert label_place(window, curve, 200, 0) == 800
+
+
+def test_a_limit_is_said_where_nothing_is_drawn_over_it() -> None:
+    window = Window(0, 1000 * US, 0.0, 1000.0)
+    label = (900.0, 1000.0)
+
+    def places(*tips: float) -> list[float | None]:
+        return limit_places(window, tips, [104] * len(tips), [label])
+
+    assert places(300) == [306]
+    assert places(850) == [850 - 6 - 104], "left of the point, where the name of the line is at its right"
+    assert places(300, 350) == [300 - 6 - 104, 356]
+    assert places(300, 330, 360) == [190, None, 366]
+    assert places(60, 950) == [66, None], "behind the name of the line"
+    assert limit_places(window, [300], [0], []) == [None]
+
+
+@given(
+    tips=st.lists(st.floats(0, 1000), max_size=8).map(sorted),
+    widths=st.lists(st.integers(0, 300), min_size=8, max_size=8),
+)
+def test_limits_never_come_over_each_other(tips: list[float], widths: list[int]) -> None:
+    window = Window(0, 1000 * US, 0.0, 1000.0)
+    label = (880.0, 1000.0)
+    places = limit_places(window, tips, widths[: len(tips)], [label])
+    spans = [label, *((left, left + width) for left, width in zip(places, widths, strict=False) if left is not None)]
+    ordered = sorted(spans)
+    assert all(first[1] <= second[0] for first, second in pairwise(ordered))
