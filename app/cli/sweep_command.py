@@ -17,7 +17,7 @@ from app.cli.tables import console
 from engine.control import Control
 from engine.errors import UsageError
 from engine.export.plot import Series, plot_svg
-from engine.export.writing import write_atomically
+from engine.export.writing import check_writable, write_atomically
 from engine.ir.module import Module
 from engine.quantities import bytes_text, gain_text, microseconds, time_text
 from engine.session.plan import MachineSpec, Plan
@@ -34,6 +34,8 @@ def run(arguments: Namespace) -> int:
     quantity = str(over.quantity if over else Quantity.PARTITIONS)
     if over and len(arguments.files) > 1:
         raise UsageError(f"a sweep over {quantity} takes one FILE, but {len(arguments.files)} came")
+    if arguments.plot:
+        check_writable(arguments.plot)
     with progress(arguments) as control:
         rows, said = _rows(over, arguments, control)
     for text in said:

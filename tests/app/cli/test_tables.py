@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,17 @@ def test_collectives_that_no_pass_looked_at_are_counted(capsys: pytest.CaptureFi
     assert (found["unjudged"], found["module"]["collectives"], found["candidates"]) == (said, 10, [])
     assert main(["report", SAMPLE, "--passes", "decompose", "--quiet", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["unjudged"] is None
+
+
+@pytest.mark.parametrize(
+    "command", [("report", "--html"), ("report", "--plot"), ("sweep", "--over", "budget=1", "--plot")]
+)
+def test_a_missing_folder_is_named_before_the_work(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, *options = command
+    assert main([name, SAMPLE, *options, str(tmp_path / "none" / "out.svg")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1, "refused before the module is read, of which there are notes"
+    assert f"there is no folder {tmp_path / 'none'}" in err
