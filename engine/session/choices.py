@@ -14,7 +14,7 @@ from engine.session.plan import Plan
 
 SITES = "sites"
 """The dimension whose values are verdicts for rows of sites; what rows there are depends on the rest."""
-_OVERRIDES = ("force", "forbid")
+_OVERRIDES = ("force", "forbid", "losing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Choices:
     """Rows of sites that are decomposed although the gate says no."""
     forbid: frozenset[str] = frozenset()
     """Rows of sites that stay whole although the gate says yes."""
+    losing: frozenset[str] = frozenset()
+    """Rows of sites that stay whole since they did not pay in the simulator."""
     kinds: str = "supported"
     """What `async-permute` makes asynchronous."""
     fuse: str = "overlap"
@@ -43,7 +45,7 @@ class Choices:
         """The point that a plan stands for; what it does not decompose or make asynchronous is chosen by default."""
         given = {name: dict(values) for name, values in options.split(plan.passes)}
         decompose, fuse = given.get("decompose", {}), given.get("fuse")
-        force, forbid = (frozenset(filter(None, decompose.pop(name, "").split(";"))) for name in _OVERRIDES)
+        force, forbid, losing = (frozenset(filter(None, decompose.pop(name, "").split(";"))) for name in _OVERRIDES)
         flatten = given.get("flatten")
         policy = "none" if fuse is None else fuse.pop("policy", "overlap")
         return Choices(
@@ -51,6 +53,7 @@ class Choices:
             tuple(decompose.items()),
             force,
             forbid,
+            losing,
             given.get("async-permute", {"kinds": "supported"}).get("kinds", "permute"),
             policy,
             tuple((fuse or {}).items()),
@@ -70,11 +73,13 @@ class Choices:
         return Plan(",".join(passes), self.scheduler, self.budget, memory_cap)
 
     def _overrides(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        return ("force", self.force), ("forbid", self.forbid)
+        return ("force", self.force), ("forbid", self.forbid), ("losing", self.losing)
 
     def turned(self, row: Row) -> Choices:
         """The same with the other verdict for one row of sites."""
         key, chosen = frozenset({row.key}), row.candidates[0].chosen
+        if not chosen and row.key in self.losing:
+            return replace(self, losing=self.losing - key)
         force = self.force - key if chosen else self.force | key
         forbid = self.forbid | key if chosen else self.forbid - key
         # An override that is taken back leaves the row to the gate.

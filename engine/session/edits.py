@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from engine import options
+from engine.passes.candidate import Candidate
 from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.matching import carried
 from engine.session.plan import MachineSpec, Plan
@@ -318,6 +319,17 @@ def overridden(plan: Plan, collectives: Iterable[str], verdict: str | None) -> P
             items.extend(names)
         values[option] = ";".join(items) or None
     return with_options(plan, "decompose", values)
+
+
+def released(plan: Plan, collectives: Iterable[str], candidates: Iterable[Candidate]) -> Plan:
+    """`plan` with collectives decomposed, where the gate says so, although they do not pay in the simulator
+    (``losing``); the others of their rows, which `candidates` tell, stay as they are."""
+    names, rows = frozenset(collectives), tuple(candidates)
+    kept: list[str] = []
+    for item in filter(None, (options_of(plan, "decompose") or {}).get("losing", "").split(";")):
+        members = [c.id for c in rows if item in (c.id, c.row)]
+        kept += [m for m in members if m not in names] if names.intersection(members) else [item]
+    return with_options(plan, "decompose", {"losing": ";".join(dict.fromkeys(kept)) or None})
 
 
 _RANK = {"flatten": 0, "decompose": 1, "async-permute": 2, "fuse": 3}

@@ -3,7 +3,7 @@
 The gate prices a site by itself. What its loop does to the rest of the module (what else was hidden there, what can no
 longer be fused or moved past it) shows only when the whole module is put in order and simulated. So every row of alike
 sites is left whole in turn, the one with the least predicted gain first, and stays so where that is faster. What comes
-of it is kept in the plan's text (``forbid=…``) and needs no second search.
+of it is kept in the plan's text (``losing=…``) and needs no second search.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class _Left:
     def of(self, plan: Plan) -> Plan:
         """`plan` without it."""
         given = edits.options_of(plan, "decompose") or {}
-        rows = {*filter(None, given.get("forbid", "").split(";")), *self.rows}
-        values: dict[str, str | None] = {"forbid": ";".join(sorted(rows)) or None}
+        rows = {*filter(None, given.get("losing", "").split(";")), *self.rows}
+        values: dict[str, str | None] = {"losing": ";".join(sorted(rows)) or None}
         return edits.with_options(plan, "decompose", values | ({"chain": "off"} if self.chains else {}))
 
 

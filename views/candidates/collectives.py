@@ -176,6 +176,8 @@ class Collectives(QWidget):
         if entry is None or not sites:
             return
         plan = edits.overridden(entry.plan, (site.id for site in sites), verdict)
+        if verdict is None and entry.variant is not None:
+            plan = edits.released(plan, (site.id for site in sites), entry.variant.candidates)
         word = {"force": "Force", "forbid": "Forbid"}.get(verdict or "", "Leave to the gate:")
         name = sites[0].id if len(sites) == 1 else f"{len(sites)} sites"
         self._host.store.become(f"{word} {name}", edits.planned(session, entry.key, plan))

@@ -30,3 +30,6 @@ class Options:
     """Collectives, by name, or rows of alike ones, that are decomposed whatever the gate says."""
     forbid: tuple[str, ...] = ()
     """Collectives or rows that stay as they are."""
+    losing: tuple[str, ...] = ()
+    """Collectives or rows that stay as they are since the whole plan is faster so in the simulator, whatever the gate
+    says of them by itself; what `force` names is decomposed all the same."""

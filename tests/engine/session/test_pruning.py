@@ -15,6 +15,7 @@ from engine.session.pruning import EFFORT, default_variants, pruned
 from engine.session.variant import Variant
 from tests.places import COMPILED, SAMPLES
 
+LOSING = "does not pay in the simulator; by the gate alone: "
 CHAIN = "mlp_chain"
 """Its chain in one direction loses in the simulator, on TPU v4."""
 SOME = (
@@ -55,10 +56,17 @@ def test_what_is_shown_by_default_is_never_slower_than_as_loaded(sample: str, ch
 def test_what_is_left_whole_stands_in_the_plan_and_in_a_note() -> None:
     at = evaluator("mlp_fig3_train_2x4_bf16")
     found = without(at, Plan(BEST_PASSES, "top-down"), "decomposed, top-down", 4 * EFFORT)
-    left = (edits.options_of(found.plan, "decompose") or {}).get("forbid", "").split(";")
+    left = (edits.options_of(found.plan, "decompose") or {}).get("losing", "").split(";")
     assert left != [""]
     assert found.name == "decomposed, top-down"
-    assert {c.id for c in found.candidates if "forbid" in c.reason} >= {name.rstrip("*") for name in left}
+    told = {
+        c.id: c for c in found.candidates if c.reason.startswith("does not pay in the simulator; by the gate alone: ")
+    }
+    assert told.keys() >= {name.rstrip("*") for name in left}
+    assert not any("forbid" in c.reason for c in found.candidates)
+    # The gate's numbers are those that it had before anything was tried.
+    before = {c.id: c for c in at.evaluate(Plan(BEST_PASSES, "top-down")).candidates}
+    assert all(c.gate == before[name].gate is not None and before[name].reason in c.reason for name, c in told.items())
     for name in left:
         assert sum(note.startswith(f"{name} is left whole: the plan is ") for note in found.notes) == 1
     assert any(c.chosen for c in found.candidates)
@@ -109,3 +117,16 @@ def test_what_a_compiler_scheduled_is_never_shown_slower_than_as_loaded(name: st
     # A budget that the user chose is kept, whatever that costs.
     for variant in default_variants(at, Budget(2)):
         assert variant.plan.scheduler == "as-loaded" or variant.plan.budget == Budget(2)
+
+
+def test_what_does_not_pay_can_be_left_to_the_gate_again() -> None:
+    at = evaluator("mlp_fig3_train_2x4_bf16")
+    found = without(at, Plan(BEST_PASSES, "top-down"), "decomposed, top-down", 4 * EFFORT)
+    left = [c for c in found.candidates if c.reason.startswith("does not pay")]
+    plan = edits.released(found.plan, [c.id for c in left], found.candidates)
+    assert "losing" not in (edits.options_of(plan, "decompose") or {})
+    one, *others = left
+    partly = at.evaluate(edits.released(found.plan, [one.id], found.candidates)).candidates
+    assert {c.id for c in partly if c.reason.startswith("does not pay")} == {c.id for c in others}
+    forced = at.evaluate(edits.overridden(found.plan, [one.id], "force")).candidates
+    assert next(c for c in forced if c.id == one.id).chosen

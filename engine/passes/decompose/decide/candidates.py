@@ -16,6 +16,7 @@ from engine.passes.decompose.site import ChainSite
 from engine.passes.decompose.verdicts import elsewhere, listed, lost, weighed
 
 _FORBIDDEN = "left as it is by the plan (forbid)"
+_LOSING = "does not pay in the simulator"
 
 
 class Candidates:
@@ -29,8 +30,11 @@ class Candidates:
         overrides: Overrides,
         entry_of: Mapping[int, Sequence[Entry]],
         standing: Sequence[Entry],
+        judged: Mapping[int, Candidate],
     ) -> None:
-        """`rows` are the rows' names by collective, `entry_of` all entries by collective."""
+        """`rows` are the rows' names by collective, `entry_of` all entries by collective; `judged` is what the gate
+        alone would make of those that do not pay in the simulator."""
+        self._judged = judged
         self._flow = flow
         self._pricing = pricing
         self._rows = rows
@@ -58,6 +62,9 @@ class Candidates:
         )
         if id_ in self._overrides.forbidden:
             return replace(made, reason=_FORBIDDEN)
+        if id_ in self._overrides.losing:
+            alone = self._judged[id_]
+            return replace(made, gate=alone.gate, reason=f"{_LOSING}; by the gate alone: {alone.reason}")
         entries = self._entry_of.get(id_, ())
         if not entries:
             return made

@@ -1,4 +1,5 @@
-"""What the user forces or forbids, by the names of collectives or of rows of alike ones."""
+"""What the user forces or forbids, and what did not pay in the simulator: by the names of collectives or of rows of
+alike ones."""
 
 from __future__ import annotations
 
@@ -19,6 +20,13 @@ class Overrides:
     forced: frozenset[int]
     forbidden: frozenset[int]
     """Without those that are forced too: one by its own name, the other by that of its row."""
+    losing: frozenset[int]
+    """Of the others, those that do not pay in the simulator."""
+
+    @property
+    def left(self) -> frozenset[int]:
+        """All that stay as they are."""
+        return self.forbidden | self.losing
 
     def force_any(self, collectives: Iterable[int]) -> bool:
         """Whether one of `collectives` is forced."""
@@ -39,7 +47,8 @@ def overrides_of(flow: Flow, examined: Sequence[Examined], rows: Mapping[int, st
     both = set(options.force) & set(options.forbid)
     if both:
         raise UsageError(f"decompose: {', '.join(sorted(both))} cannot be forced and forbidden at once")
-    return Overrides(forced, _named(known, "forbid", options.forbid) - forced)
+    forbidden = _named(known, "forbid", options.forbid) - forced
+    return Overrides(forced, forbidden, _named(known, "losing", options.losing) - forced - forbidden)
 
 
 def _named(known: Mapping[str, Sequence[int]], option: str, names: Sequence[str]) -> frozenset[int]:

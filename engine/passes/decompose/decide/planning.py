@@ -61,7 +61,13 @@ def plan(
 
     Raises UsageError for overrides that name nothing.
     """
-    return _Planner(module, machine, options, control, editor or Editor(module)).plan()
+    editor = editor or Editor(module)
+    judged: Mapping[int, Candidate] = {}
+    if options.losing:  # the gate is asked of them all the same
+        whole = plan(module, machine, replace(options, losing=()), control.part(0.0, 0.5), editor)
+        judged = {c.collective: c for c in whole.candidates if c.kind != "chain"}
+        control = control.part(0.5, 1.0)
+    return _Planner(module, machine, options, control, editor).plan(judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,8 @@ class _Planner:
         self._entry_of: dict[int, list[Entry]] = {}
         self._chains: list[tuple[ChainSite, Proposal | None, str]] = []
 
-    def plan(self) -> Planned:
+    def plan(self, judged: Mapping[int, Candidate]) -> Planned:
+        """`judged`: by collective, what would be decided of it if nothing had been tried in the simulator."""
         entries, classes = self._entries()
         self._control.step(0.4, f"weighing {len(entries)} sites")
         settle(entries, self._pricing, self._stands)
@@ -101,7 +108,7 @@ class _Planner:
         standing = self._untangled(standing)
         standing.sort(key=lambda e: self.flow.order[e.collectives[0]])
         parts = tuple(p for e in standing if e.proposal is not None for p in e.proposal.parts)
-        made = Candidates(self.flow, self._pricing, self._rows, self._overrides, self._entry_of, standing)
+        made = Candidates(self.flow, self._pricing, self._rows, self._overrides, self._entry_of, standing, judged)
         candidates = (
             *(made.of_collective(one) for one in self._examined),
             *(made.of_chain(*chain) for chain in self._chains),
@@ -112,7 +119,7 @@ class _Planner:
 
     def _entries(self) -> tuple[list[Entry], dict[int, tuple[GatherClass, Entry]]]:
         """Everything that could be decomposed, and by first einsum the gathers that chains begin with."""
-        allowed = [x for x in self._examined if x.collective.id not in self._overrides.forbidden]
+        allowed = [x for x in self._examined if x.collective.id not in self._overrides.left]
         gathers = [x.gather for x in allowed if x.gather is not None]
         seconds = [x.second for x in allowed if x.second is not None]
         self._dependences = dependences_of(self.flow, [*gathers, *seconds])
