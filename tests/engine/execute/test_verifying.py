@@ -308,8 +308,9 @@ def test_wrong_uses() -> None:
         verify(gathered, gathered, seeds=0)
     with pytest.raises(UsageError, match=r"differ in their parameters: \(f32\[4,8\], f32\[8,6\]\) and \(f32\[4,8\]\)"):
         verify(gathered, module(SUMMED))
+    halved = GATHERED.replace("num_partitions=4", "num_partitions=2").replace("[1,4]<=[4]", "[1,2]<=[2]")
     with pytest.raises(UsageError, match="run on 4 and 2 devices"):
-        verify(gathered, module(GATHERED.replace("num_partitions=4", "num_partitions=2")))
+        verify(gathered, module(halved.replace("f32[16,", "f32[8,")))
     unknown = module(
         program('  x = f32[8] parameter(0)\n  ROOT r = f32[8] custom-call(x), custom_call_target="mosaic"')
     )

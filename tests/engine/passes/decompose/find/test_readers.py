@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from engine.errors import InputError
 from engine.ir.groups import Mode
 from engine.passes.decompose.site import Case, EinsumUse
 from tests.engine.passes.decompose.texts import ALL, examined, module
@@ -176,11 +177,6 @@ def test_gathers_that_nothing_can_overlap(body: str, reason: str) -> None:
             (2, 2),
             "groups span replicas and partitions",
         ),
-        (
-            "channel_id=1, replica_groups={{0,1,2,9}}, use_global_device_ids=true",
-            (4, 1),
-            "full: its groups name device 9, but the module has 4 devices",
-        ),
     ],
 )
 def test_groups_without_a_ring(attributes: str, counts: tuple[int, int], reason: str) -> None:
@@ -192,6 +188,12 @@ def test_groups_without_a_ring(attributes: str, counts: tuple[int, int], reason:
     assert len(found.einsums) == 1
     assert found.kind == "all-gather-einsum"
     assert found.reason.startswith(reason)
+
+
+def test_groups_that_name_what_is_not_there_are_not_even_read() -> None:
+    attributes = "channel_id=1, replica_groups={{0,1,2,9}}, use_global_device_ids=true"
+    with pytest.raises(InputError, match="full in main: its groups name device 9, but the module has 4 devices"):
+        module(GATHER.replace(ALL, attributes) + EINSUM)
 
 
 FORMS = {
