@@ -26,14 +26,19 @@ def inline(module: Module) -> Module:
     """
     if module.is_scheduled:
         return module
-    editor = Editor(module)
-    callers = Counter(called for i in module.instructions.values() for called in i.called_computation_ids)
-    for call in [i for i in _executed(module) if i.opcode == "call"]:
-        if call.id in editor:
-            _inline_call(editor, call, callers)
-    opened = editor.finish()
+    opened = module
+    if calls := [i for i in _executed(module) if i.opcode == "call"]:
+        editor = Editor(module)
+        callers = Counter(called for i in module.instructions.values() for called in i.called_computation_ids)
+        for call in calls:
+            if call.id in editor:
+                _inline_call(editor, call, callers)
+        opened = editor.finish()
+    copies = [i for i in _executed(opened) if i.opcode == "copy"]
+    if not copies:
+        return opened
     editor = Editor(opened)
-    for copy in [i for i in _executed(opened) if i.opcode == "copy"]:
+    for copy in copies:
         if _is_idle(editor, editor.instruction(copy.id)):
             editor.replace_uses(copy.id, editor.instruction(copy.id).operand_ids[0])
             editor.remove_dead([copy.id])
