@@ -38,7 +38,7 @@ import numpy as np
 
 from benchmarks.costs import modules, read_module
 from engine.chips.chip import Chip, Units
-from engine.chips.library import load_chip
+from engine.chips.library import chips, load_chip
 from engine.chips.topology import Floats
 from engine.cost.estimates import estimated_cycles
 from engine.cost.windows import Cuts, Pace, cut, seconds
@@ -51,9 +51,9 @@ LANES = 8 * 128
 REGISTER = 4 * LANES
 """Bytes of a vector register."""
 CORES: Mapping[str, int] = MappingProxyType(
-    {"tpu-v2": 2, "tpu-v3": 2, "tpu-v4": 2, "tpu-v5e": 1, "tpu-v5p": 2, "tpu-v6e": 1, "tpu-v7x": 2}
+    {c.name: c.units.cores * c.devices_per_chip for c in map(load_chip, chips()) if c.family == "tpu"}
 )
-"""TensorCores of a chip, by Google's documentation of each."""
+"""TensorCores of a chip, as the chips' files have them from Google's documentation of each."""
 
 Constants = Mapping[str, float]
 

@@ -53,6 +53,7 @@ class Pace:
     """What one core does in a second, and what it loses by the step."""
 
     macs: float
+    """Multiplications with their additions."""
     hbm: float
     """Bytes."""
     onchip: float

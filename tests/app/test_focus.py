@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
@@ -18,6 +20,10 @@ _MOST = 200
 def is_in(pane: QWidget) -> bool:
     focused = QApplication.focusWidget()
     return focused is not None and pane.isAncestorOf(focused)
+
+
+def is_out(pane: QWidget) -> bool:
+    return not is_in(pane)
 
 
 def within_window(widget: QWidget, window: QWidget) -> bool:
@@ -61,7 +67,7 @@ def test_focus_leaves_a_pane_that_another_covers(qtbot: QtBot, explorer: Explore
         next(each for each in inside if each.isVisible() and each.isEnabled()).setFocus()
         assert is_in(pane)
         window.docks[taken].raise_()
-        qtbot.waitUntil(lambda pane=pane: not is_in(pane))  # type: ignore[misc]
+        qtbot.waitUntil(partial(is_out, pane))
         assert is_in(window.docks[taken]), taken
 
 

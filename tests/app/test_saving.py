@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,10 @@ def test_pictures_are_written_beside_the_window(
     assert place.stat().st_size > 500
 
 
+def is_told(explorer: Explorer, words: str) -> bool:
+    return words in " ".join(explorer.window.notices.texts())
+
+
 def test_a_picture_that_is_not_saved_says_why(
     qtbot: QtBot, explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +174,7 @@ def test_a_picture_that_is_not_saved_says_why(
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, place=place: (str(place), ""))
         explorer.perform("export-picture")
         explorer.picturing.close()
-        qtbot.waitUntil(lambda place=place: str(place) in " ".join(explorer.window.notices.texts()), timeout=LONG)  # type: ignore[misc]
+        qtbot.waitUntil(partial(is_told, explorer, str(place)), timeout=LONG)
         explorer.window.notices.clear()
     assert not any(place.exists() for place in places)
 

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMenu,
-    QMessageBox,
     QProgressBar,
     QPushButton,
     QSizePolicy,
@@ -28,6 +27,7 @@ from engine.session import edits
 from engine.session.choices import DIMENSIONS
 from engine.session.commands import tune_command
 from views.export.outcome_text import OutcomeText
+from views.export.permission import may_replace
 from views.export.port import Exporter, Outcome, Progress, Stage, Wish
 from views.export.trials_table import TrialsTable
 from views.flow import FlowLayout
@@ -46,7 +46,6 @@ _TIPS = {
     "sites": "the other verdict for each row of alike collectives",
 }
 _MODEL = "the model"
-_Button = QMessageBox.StandardButton
 
 
 class BundlePage(QWidget):
@@ -262,16 +261,8 @@ class BundlePage(QWidget):
         """Ask whether a bundle that is there may go; what is no bundle the exporter refuses without asking."""
         place = Path(path)
         there = place.is_file() if place.suffix == ".zip" else is_bundle(place)
-        if not there:
-            return True
-        answer = QMessageBox.question(
-            self,
-            "Bundle",
-            f"{place.name} is there already: a job may still run it. Put the new bundle in its place?",
-            _Button.Save | _Button.Cancel,
-            _Button.Cancel,
-        )
-        return answer == _Button.Save
+        question = f"{place.name} is there already: a job may still run it. Put the new bundle in its place?"
+        return not there or may_replace(self, "Bundle", question)
 
     def _add(self) -> None:
         plan = self.table.plan

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QMessageBox,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -18,11 +17,10 @@ from PySide6.QtWidgets import (
 from engine.export.contents import FORMATS
 from engine.session.commands import export_command
 from views.export.outcome_text import OutcomeText
+from views.export.permission import may_replace
 from views.export.port import Exporter
 from views.ports import Host
 from views.theme import GRID
-
-_Button = QMessageBox.StandardButton
 
 
 class FilePage(QWidget):
@@ -109,14 +107,8 @@ class FilePage(QWidget):
         """Ask whether a file that is there may go; what must not go at all the exporter refuses without asking."""
         if not Path(path).is_file() or self._exporter.kept(path):
             return True
-        answer = QMessageBox.question(
-            self,
-            "Export",
-            f"{Path(path).name} is there already. Write the {FORMATS[self._format].title} over it?",
-            _Button.Save | _Button.Cancel,
-            _Button.Cancel,
-        )
-        return answer == _Button.Save
+        question = f"{Path(path).name} is there already. Write the {FORMATS[self._format].title} over it?"
+        return may_replace(self, "Export", question)
 
     def _ask(self) -> None:
         kind = FORMATS[self._format]

@@ -55,8 +55,8 @@ try:  # all that jax keeps private; 0.10.2 and 0.12 have it here
     from jax._src.config import persistent_cache_min_compile_time_secs, trace_context
     from jax._src.distributed import global_state
     from jax._src.interpreters import mlir
-    from jax._src.lib import hlo  # type: ignore[attr-defined]  # and untyped
-    from jax._src.lib.mlir import ir  # type: ignore[attr-defined]  # and untyped
+    from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
+    from jax._src.lib.mlir import ir  # type: ignore[attr-defined]  # private in jax, and untyped
     from jax._src.lib.mlir.dialects import func
 
     MOVED = ""
@@ -519,7 +519,7 @@ class _Plan:
 
 def _context() -> tuple[Any, ...]:
     """What jit traces a step again for, and settings under which it checks results."""
-    return trace_context(), jax.config.jax_debug_nans, jax.config.jax_debug_infs  # type: ignore[attr-defined]
+    return trace_context(), jax.config.jax_debug_nans, jax.config.jax_debug_infs  # type: ignore[attr-defined]  # made at run time
 
 
 def _debugging() -> str:
