@@ -133,7 +133,7 @@ def seconds(cuts: Cuts, vector: Floats | float, pace: Pace) -> Floats:
     )
     each = np.where(cuts.steps > 1, split, whole)
     windows = cuts.batches * cuts.rows * cuts.columns
-    each = np.where(windows * cuts.steps == 1, last, each)
+    each = np.where(windows * cuts.steps == 1, np.maximum(last, moved[Role.READ]), each)
     filling = BUFFERS * operands + moved[Role.WRITTEN]
     total: Floats = np.maximum(windows / pace.cores, 1.0) * each + filling
     return total
