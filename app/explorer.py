@@ -121,6 +121,7 @@ class Explorer(QObject):
             self.store, self.job_list, self.evaluations, self.documents, self.window, self.say
         )
         self.recordings.arrived.connect(self._reveal)
+        self.pruning.said.connect(self.say)
         self.recordings.doubted.connect(self.window.notices.say)
         self.imports: Imports = Imports(
             self.store,

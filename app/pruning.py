@@ -3,7 +3,7 @@
 Reports try each row of sites whole before they show anything, and every default scheduler on what decomposes nothing;
 the window shows the plans as they are first. Only where the user has not chosen the plan: an entry as it was opened,
 with its plan and its name untouched, or what was made of it here and is now asked for on another machine. It is no step
-that Undo takes back, for nothing that was decided is lost.
+that Undo takes back, for nothing that was decided is lost; the entry says what became of its plan.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from app.evaluations import Evaluations, shared_by
 from app.jobs import Jobs
@@ -19,6 +19,7 @@ from app.soon import Soon
 from engine.ir.module import Module
 from engine.session import edits
 from engine.session.evaluation import DECOMPOSED, UNDECOMPOSED, truly_named
+from engine.session.giving_way import change_in_words
 from engine.session.plan import WHOLE, Plan
 from engine.session.pruning import may_be_better
 from engine.session.session import Asked, Entry, Facts, Session
@@ -38,6 +39,9 @@ class _Made:
 
 class Pruning(QObject):
     """Starts a job for every such entry, one after the other, after the first pictures."""
+
+    said = Signal(str)
+    """Which entry's plan has changed, and why: of interest for a moment."""
 
     def __init__(
         self, store: Store[Session], jobs: Jobs, evaluations: Evaluations, parent: QObject | None = None
@@ -75,7 +79,7 @@ class Pruning(QObject):
                 continue
             named = truly_named(replace(entry.variant, name=entry.name))
             if named.name != entry.name:
-                self._store.settle(entries=edits.pruned(session, entry.key, named).entries)
+                self._store.settle(entries=edits.pruned(session, entry.key, named, entry.remark).entries)
                 return
             if (entry.key, entry.asked) in self._tried:
                 continue
@@ -84,7 +88,7 @@ class Pruning(QObject):
                 continue
             self._tried.add((entry.key, entry.asked))
             self._job = self._jobs.start(
-                f"trying other orders of {entry.key}" if whole else f"leaving out what does not pay in {entry.key}",
+                f"trying other orders of {entry.key}" if whole else f"trying {entry.key} without each of its rows",
                 "app.work:order_best" if whole else "app.work:prune",
                 module,
                 entry.machine,
@@ -108,7 +112,11 @@ class Pruning(QObject):
                 self._made[entry.key] = _Made(asked, variant.name, given)
                 self._tried.add((entry.key, asked))
                 self._evaluations.remember(asked, variant)
-                self._store.settle(entries=edits.pruned(self._store.state, entry.key, variant).entries)
+                remark = change_in_words(entry.variant, variant) if entry.variant is not None else ""
+                now = edits.pruned(self._store.state, entry.key, variant, remark)
+                self._store.settle(entries=now.entries, selection=now.selection)
+                if remark:
+                    self.said.emit(f"{entry.key}: {remark}")
             else:  # undone later, it is to be tried after all
                 self._tried.discard((asked_for.key, asked_for.asked))
             self._soon.start()

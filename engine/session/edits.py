@@ -63,12 +63,17 @@ def planned(session: Session, key: str, plan: Plan) -> Session:
     entry = session.entry(key)
     if entry is None or entry.recording is not None:
         return session
-    return _changed(session, key, plan=plan, name="", error="")
+    return _changed(session, key, plan=plan, name="", error="", remark="")
 
 
-def pruned(session: Session, key: str, variant: Variant) -> Session:
-    """A better plan with its result for an entry whose plan nobody chose."""
-    return _changed(session, key, plan=variant.plan, name=variant.name, variant=variant, error="", check=None)
+def pruned(session: Session, key: str, variant: Variant, remark: str = "") -> Session:
+    """A better plan with its result for an entry whose plan nobody chose, and what the entry says of that. What is
+    selected there stays selected."""
+    entry = session.entry(key)
+    found = _changed(
+        session, key, plan=variant.plan, name=variant.name, variant=variant, error="", check=None, remark=remark
+    )
+    return _selected_still(found, entry, variant)
 
 
 def on_machine(session: Session, machine: MachineSpec) -> Session:
@@ -86,10 +91,10 @@ def on_machine(session: Session, machine: MachineSpec) -> Session:
         if _devices(session, entry) == size:
             own = replace(machine, costs=entry.machine.costs)
             # On the same machine what is known of it, and why it failed, still holds.
-            return entry if own == entry.machine else replace(entry, machine=own, error="")
+            return entry if own == entry.machine else replace(entry, machine=own, error="", remark="")
         if entry.machine.chip == machine.chip:
             return entry
-        return replace(entry, machine=MachineSpec(machine.chip, costs=entry.machine.costs), error="")
+        return replace(entry, machine=MachineSpec(machine.chip, costs=entry.machine.costs), error="", remark="")
 
     return replace(session, entries=tuple(moved(e) for e in session.entries))
 
@@ -136,7 +141,7 @@ def with_costs(session: Session, costs: Iterable[GivenFile]) -> Session:
     return replace(
         session,
         entries=tuple(
-            replace(e, machine=replace(e.machine, costs=kept), error="") if _priced(session, e) else e
+            replace(e, machine=replace(e.machine, costs=kept), error="", remark="") if _priced(session, e) else e
             for e in session.entries
         ),
     )
@@ -249,10 +254,15 @@ def arrived(session: Session, key: str, variant: Variant) -> Session:
     entry = session.entry(key)
     if entry is None or not entry.wants(variant):
         return session
-    found = _changed(session, key, variant=variant, error="", check=None)
-    if entry.variant is None or session.selection.entry != key:
-        return found
-    return replace(found, selection=Selection(key, carried(entry.variant, variant, session.selection.instructions)))
+    return _selected_still(_changed(session, key, variant=variant, error="", check=None), entry, variant)
+
+
+def _selected_still(session: Session, before: Entry | None, variant: Variant) -> Session:
+    """With what was selected in the result of `before` selected in `variant`, which has taken its place."""
+    if before is None or before.variant is None or session.selection.entry != before.key:
+        return session
+    kept = carried(before.variant, variant, session.selection.instructions)
+    return replace(session, selection=Selection(before.key, kept))
 
 
 def checked(session: Session, key: str, variant: Variant, check: Check) -> Session:

@@ -66,6 +66,8 @@ class Entry:
     recording: Recording | None = None
     """A file that its times come from: a compiler's schedule of a module of its own, or a profile of the module that
     `plan` makes. None where `plan` is simulated."""
+    remark: str = ""
+    """What was left out of the default plan that it had at first, and why; empty where the plan is as it was chosen."""
 
     @property
     def asked(self) -> Asked:

@@ -47,6 +47,8 @@ def test_only_a_plan_that_nobody_chose_gives_way(qtbot: QtBot, explorer: Explore
     assert entry.plan.scheduler == "bottom-up"
     assert entry.name == "decomposed, bottom-up"
     assert makespan(entry) < makespan(store.state.entry("A"))
+    assert " dropped: " in entry.remark
+    assert entry.remark.endswith(" faster")
     assert store.undo_label is None
     store.become("Plan", edits.planned(store.state, "B", Plan(BEST_PASSES, "bottom-up")))
     qtbot.waitUntil(lambda: not any(e.pending for e in store.state.entries), timeout=LONG)
@@ -54,6 +56,7 @@ def test_only_a_plan_that_nobody_chose_gives_way(qtbot: QtBot, explorer: Explore
     chosen = shown()
     assert chosen is not None
     assert chosen.plan.passes == BEST_PASSES
+    assert chosen.remark == ""
     assert makespan(chosen) > makespan(entry)
     assert not [job for job in explorer.jobs() if job.state == "running"]
 

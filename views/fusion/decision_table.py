@@ -46,12 +46,15 @@ class DecisionTable(QTableWidget):
         self.setAccessibleName("fusion decisions")
 
     def show_rows(self, rows: Sequence[FusionRow], theme: Theme) -> None:
-        """List decisions and pick the first."""
+        """List decisions and pick the one of that name that was picked before, else the first."""
+        picked = self.item(self.currentRow(), 0)
+        names = [row.fusion.name for row in rows[:MOST]]
+        at = names.index(picked.text()) if picked is not None and picked.text() in names else 0
         with filling(self):
             self._fill_rows(rows)
         self.paint_harm(theme)
         self.setCurrentCell(-1, -1)
-        self.setCurrentCell(0 if rows else -1, 0)
+        self.setCurrentCell(at if rows else -1, 0)
 
     def spare(self, *, narrow: bool) -> None:
         """Leave out the columns that say least where there is little room."""

@@ -187,7 +187,8 @@ def state_text(scene: Scene, entry: Entry) -> str:
         return ""
     names = unlike(scene.session, entry)
     warning = f"{UNLIKE} not priced as {scene.session.base}: {', '.join(names)}" if names else ""
-    source = " · ".join(filter(None, (warning, origin_text(entry.variant), entry.variant.proof)))
+    remark = "" if entry.stale else entry.remark
+    source = " · ".join(filter(None, (warning, origin_text(entry.variant), remark, entry.variant.proof)))
     if entry.check is None:
         return source
     if entry.check.failed:

@@ -90,6 +90,15 @@ class Stack:
         rows = self.of(entry)
         return rows[0].top, rows[-1].bottom
 
+    def kept(self, before: Stack, scroll: int, page: int) -> int:
+        """How far to scroll so that the entry in the middle of the page is where it was when `before`, of the same
+        entries, was scrolled by `scroll`."""
+        row = before.at(scroll + page / 2)
+        if row is None or row.entry < 0:
+            return scroll
+        (old, _), (new, bottom) = before.span_of(row.entry), self.span_of(row.entry)
+        return max(0, min(scroll + new - old, bottom - HEADER))
+
 
 def stack_of(entries: Sequence[Entry], *, delta: str = "", lanes: Lanes = _AS_THEY_COME) -> Stack:
     """Rows for `entries` from the top, in the arrangement `lanes`; with `delta`, a last row with that label."""

@@ -61,6 +61,8 @@ class TimelineView(QAbstractScrollArea):
         self.measure: tuple[int, int] | None = None
         """Measured range in picoseconds, earlier end first."""
         self.stack: Stack = Stack((), 0)
+        self._stacked: tuple[str, ...] = ()
+        """Keys of the entries of `stack`."""
         self._frame: QPixmap | None = None
         self._rectangles = Rectangles()
         self._over = Overlay()
@@ -167,11 +169,17 @@ class TimelineView(QAbstractScrollArea):
 
     def _restack(self, session: Session) -> None:
         delta = f"Δ {session.active}−{session.base}" if self._has_delta(session) else ""
+        before, keys = self.stack, tuple(entry.key for entry in session.entries)
         self.stack = stack_of(session.entries, delta=delta, lanes=session.lanes)
+        scroll = self.verticalScrollBar().value()
+        if keys == self._stacked and scroll:  # at the top one stays at the top
+            scroll = self.stack.kept(before, scroll, self.verticalScrollBar().pageStep())
+        self._stacked = keys
         ends = [e.variant.timeline.makespan for e in session.entries if e.variant is not None]
         self.range.set_limit(max(ends, default=1_000_000))
         self._gliding.follow(session, visible=self.isVisible())
         self._update_scroll()
+        self.verticalScrollBar().setValue(scroll)
         self._over = replace(self._over, hover=None, card=(), lit=())
         self.hovered.emit("")
         if not session.entries:

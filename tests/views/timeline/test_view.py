@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from engine.session import edits
 from engine.session.lanes import Lanes
+from engine.session.plan import Plan
 from engine.session.session import Session
 from engine.timeline.timeline import Category
 from tests.views.fake_host import FakeHost, host_of
@@ -20,6 +21,7 @@ from views.theme import DARK, LIGHT
 from views.timeline.axis import TimeRange
 from views.timeline.overlay import Hit, lit_by, slice_rect
 from views.timeline.overview import Overview
+from views.timeline.paint_header import state_text
 from views.timeline.scene import AXIS, GUTTER
 from views.timeline.stack import HEADER, RowKind, stack_of
 from views.timeline.view import TimelineView
@@ -333,3 +335,44 @@ def test_there_are_no_times_on_the_axis_before_there_is_a_timeline(view: Timelin
     assert len(colours()) > 1
     host.store.settle(entries=(replace(host.store.state.entries[0], variant=None),))
     assert len(colours()) == 1
+
+
+def test_what_is_looked_at_stays_where_it_is_when_another_entry_changes_its_height(
+    qtbot: QtBot, view: TimelineView, host: FakeHost
+) -> None:
+    """A result that comes above by itself moves nothing; at the top one stays at the top."""
+    view.resize(1000, 200)
+    bar = view.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    top = view.stack.span_of(1)[0] - bar.value()
+    host.store.settle(entries=edits.folded(host.store.state, "A").entries)
+    assert view.stack.span_of(1)[0] - bar.value() == max(top, view.stack.span_of(1)[0] - bar.maximum())
+    host.store.settle(entries=edits.folded(host.store.state, "A").entries)
+    assert view.stack.span_of(1)[0] - bar.value() == top
+    bar.setValue(0)
+    host.store.settle(entries=edits.folded(host.store.state, "A").entries)
+    assert bar.value() == 0
+
+
+def test_a_header_says_what_became_of_a_default_plan(view: TimelineView, host: FakeHost) -> None:
+    said = "2 rows dropped: they gained nothing"
+    shown = host.store.state.entry("B")
+    assert shown is not None
+    assert shown.variant is not None
+    host.store.settle(entries=edits.pruned(host.store.state, "B", shown.variant, said).entries)
+    entry = host.store.state.entry("B")
+    assert entry is not None
+    assert said in state_text(view.scene(), entry)
+    changed = edits.planned(host.store.state, "B", Plan("fuse", "memory"))
+    entry = changed.entry("B")
+    assert entry is not None
+    assert entry.remark == ""
+
+
+def test_what_is_selected_stays_selected_when_a_default_plan_gives_way(view: TimelineView, host: FakeHost) -> None:
+    host.store.settle(selection=edits.selected(host.store.state, "B", (2003,)).selection)
+    shown = host.store.state.entry("B")
+    assert shown is not None
+    assert shown.variant is not None
+    now = edits.pruned(host.store.state, "B", replace(shown.variant, plan=Plan("fuse", "top-down")))
+    assert now.selection.instructions == (2003,)

@@ -1,0 +1,47 @@
+"""What became of a default plan, in words: its picture changes although nobody touched it, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.passes.rows import rows_of
+from engine.quantities import counted_text, time_text
+from engine.session import edits
+from engine.session.variant import Variant
+
+
+def change_in_words(before: Variant, now: Variant) -> str:
+    """What `now`, which takes the place of `before`, does otherwise, and what that gains; empty where they are the same
+    plan."""
+    if before.plan == now.plan:
+        return ""
+    saved = before.metrics.makespan - now.metrics.makespan
+    gained = f"{time_text(saved)} faster" if saved > 0 else "as fast"
+    had, has = edits.options_of(before.plan, "decompose"), edits.options_of(now.plan, "decompose")
+    if had is None and has is None:
+        if before.plan.scheduler != now.plan.scheduler:
+            return f"in {now.plan.scheduler} order: {gained} than {before.plan.scheduler}"
+        return f"nothing decomposed: {gained}"
+    if had is None or has is None:
+        count = len(rows_of([c for c in before.candidates if c.chosen]))
+        dropped = f"all {count} rows dropped" if count > 1 else "its row dropped" if count else "no decomposition"
+        return f"decomposed after all: {gained}" if had is None else f"{dropped}: {gained} than decomposed"
+    return f"{_rows(had, has)}{gained}"
+
+
+def _rows(had: Mapping[str, str], has: Mapping[str, str]) -> str:
+    """Which rows, if any, are left whole now and were not, or the other way round."""
+    dropped, taken = len(_left(has) - _left(had)), len(_left(had) - _left(has))
+    parts = [f"{counted_text(dropped, 'row')} dropped"] if dropped else []
+    parts += [f"{counted_text(taken, 'row')} decomposed after all"] if taken else []
+    parts += ["chains taken apart"] if has.get("chain") != had.get("chain") else []
+    if parts == [f"{dropped} rows dropped"]:
+        return f"{parts[0]}: they gained nothing, without them "
+    if parts == ["1 row dropped"]:
+        return f"{parts[0]}: it gained nothing, without it "
+    return f"{', '.join(parts)}: " if parts else ""
+
+
+def _left(options: Mapping[str, str]) -> frozenset[str]:
+    """Rows, or sites of them, that the options leave whole for losing."""
+    return frozenset(filter(None, options.get("losing", "").split(";")))
