@@ -35,10 +35,8 @@ def _rows(had: Mapping[str, str], has: Mapping[str, str]) -> str:
     parts = [f"{counted_text(dropped, 'row')} dropped"] if dropped else []
     parts += [f"{counted_text(taken, 'row')} decomposed after all"] if taken else []
     parts += ["chains taken apart"] if has.get("chain") != had.get("chain") else []
-    if parts == [f"{dropped} rows dropped"]:
-        return f"{parts[0]}: they gained nothing, without them "
-    if parts == ["1 row dropped"]:
-        return f"{parts[0]}: it gained nothing, without it "
+    if len(parts) == 1 and dropped:
+        return f"{parts[0]}: no gain, without {'it' if dropped == 1 else 'them'} "
     return f"{', '.join(parts)}: " if parts else ""
 
 

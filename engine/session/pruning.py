@@ -158,7 +158,7 @@ class _Search:
         out = self._out | more
         plan = out.of(self._plan)
         self._done += 1
-        self._control.step(min(1.0, self._done / (self._trials + 1)), "trying the plan without each of its rows")
+        self._control.step(min(1.0, self._done / (self._trials + 1)), "trying its rows")
         found = self._evaluator.evaluate(plan, self._name)
         saved = self.best.metrics.makespan - found.metrics.makespan
         if saved > 0:

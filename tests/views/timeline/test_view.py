@@ -355,7 +355,7 @@ def test_what_is_looked_at_stays_where_it_is_when_another_entry_changes_its_heig
 
 
 def test_a_header_says_what_became_of_a_default_plan(view: TimelineView, host: FakeHost) -> None:
-    said = "2 rows dropped: they gained nothing"
+    said = "2 rows dropped: no gain, without them 12.0 µs faster"
     shown = host.store.state.entry("B")
     assert shown is not None
     assert shown.variant is not None
