@@ -262,7 +262,7 @@ class Explorer(QObject):
 
     def show_export(self, what: str) -> None:
         self.export.choose(what)
-        self.window.show_pane("Export", self.export.comfortable)
+        self.window.show_pane("Export")
 
     def rerun(self) -> None:
         """Compute or read the active variant again although that failed or was cancelled."""
@@ -306,7 +306,7 @@ class Explorer(QObject):
         self.runs_pane.show_compiler()
 
     def show_graph(self) -> None:
-        self.window.show_pane("Graph", self.graph.comfortable)
+        self.window.show_pane("Graph")
 
     def duplicate(self) -> None:
         entry = self.store.state.active_entry

@@ -24,12 +24,15 @@ class Fitting(QObject):
         self, table: QTableWidget, named: int, order: Callable[[], Sequence[int]], late: Sequence[int] = ()
     ) -> None:
         """`order`: columns that may go, the first to go first; columns of nothing but dashes go before them. Those of
-        `late` go only when wide columns have been made narrower and all still does not fit."""
+        `late` go only when wide columns have been made narrower and all still does not fit. A `named` column that is
+        stretched takes what the others leave, and is cut before they go."""
         super().__init__(table)
         self._table = table
         self._named = named
         self._order = order
         self._late = late
+        header = table.horizontalHeader()
+        self._stretched = header.sectionResizeMode(named) == header.ResizeMode.Stretch
         table.viewport().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -43,17 +46,21 @@ class Fitting(QObject):
         order.sort(key=self._says_something)
         for column in (*order, *self._late):
             table.setColumnHidden(column, False)  # Qt's signature
-        header = table.horizontalHeader()
-        header.setMaximumSectionSize(_WIDEST)
+        self._limit(_WIDEST)
         gone = self._hide(order)
         for widest in _NARROWER:
             if self._wanted() > table.viewport().width():
-                header.setMaximumSectionSize(widest)
+                self._limit(widest)
         gone += self._hide(self._late)
         if self._wanted() > table.viewport().width():
-            header.setMaximumSectionSize(_NARROWEST)
+            self._limit(_NARROWEST)
         for row in range(table.rowCount()):
             self._tell(row, gone)
+
+    def _limit(self, widest: int) -> None:
+        """Let no column be wider, where none is there to take what is left."""
+        if not self._stretched:
+            self._table.horizontalHeader().setMaximumSectionSize(widest)
 
     def _hide(self, order: Sequence[int]) -> list[int]:
         """Hide columns in their order until the others fit; those that are hidden now."""
@@ -79,6 +86,8 @@ class Fitting(QObject):
         header = self._table.horizontalHeader()
         if self._table.isColumnHidden(column):
             return 0
+        if self._stretched and column == self._named:
+            return min(self._table.sizeHintForColumn(column), _NARROWER[-1])
         if header.sectionResizeMode(column) != header.ResizeMode.ResizeToContents:
             return header.sectionSize(column) if column != self._last() else header.sectionSizeHint(column)
         wanted = max(header.sectionSizeHint(column), self._table.sizeHintForColumn(column))

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QWidg
 
 from engine.quantities import bytes_text, time_text
 from views.filling import filling
+from views.fitting import Fitting
 from views.fusion.harm import FusionRow
 from views.plain import make_plain
 from views.theme import Theme
@@ -24,8 +25,8 @@ _TIPS = (
     "Compute waits this long for transfers that the fusion needs",
 )
 _EXPOSES = _COLUMNS.index("exposes")
-_SPARED = (1, 2, 3)
-"""Columns that a narrow pane leaves out: kind, time, and traffic saved."""
+_FIRST_TO_GO = tuple(map(_COLUMNS.index, ("traffic saved", "kind", "time")))
+"""Columns that are hidden where the table is narrow, least missed first."""
 MOST = 300
 """Decisions listed."""
 
@@ -44,6 +45,7 @@ class DecisionTable(QTableWidget):
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.setAccessibleName("fusion decisions")
+        self._fitting = Fitting(self, 0, lambda: _FIRST_TO_GO)
 
     def show_rows(self, rows: Sequence[FusionRow], theme: Theme) -> None:
         """List decisions and pick the one of that name that was picked before, else the first."""
@@ -52,14 +54,10 @@ class DecisionTable(QTableWidget):
         at = names.index(picked.text()) if picked is not None and picked.text() in names else 0
         with filling(self):
             self._fill_rows(rows)
+        self._fitting.fit()
         self.paint_harm(theme)
         self.setCurrentCell(-1, -1)
         self.setCurrentCell(at if rows else -1, 0)
-
-    def spare(self, *, narrow: bool) -> None:
-        """Leave out the columns that say least where there is little room."""
-        for column in _SPARED:
-            self.setColumnHidden(column, narrow)
 
     def _fill_rows(self, rows: Sequence[FusionRow]) -> None:
         self.setRowCount(min(len(rows), MOST))

@@ -59,6 +59,9 @@ def counted_harm(exposed: Sequence[int]) -> str:
 class FusionPane(QWidget):
     """Alternatives are predicted when a fusion is picked; taking one is one undoable step."""
 
+    comfortable = 84 * GRID
+    """Pixels of height in which alternatives and both timelines can be seen together."""
+
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._host = host
@@ -122,7 +125,6 @@ class FusionPane(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         narrow = self.width() < _NARROW
-        self.table.spare(narrow=narrow)
         self._beside.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
 
     def changeEvent(self, event: QEvent) -> None:
