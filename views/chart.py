@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +16,10 @@ from views.theme import GRID, axis_font, colour
 
 _BOTTOM, _LINE, _RIGHT = 8 * GRID, 6 * GRID, 6 * GRID
 _MOST_LABELS = 8
+_APART = GRID
+"""Pixels between labels that stand side by side."""
+_REACH = 5.0 + GRID
+"""Pixels from the middle of a point to its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,31 +205,44 @@ class Chart(QWidget):
                 painter.drawText(labels[point], Qt.AlignmentFlag.AlignCenter, point.label)
 
     def _labels(self) -> dict[Point, QRectF]:
-        """Where labels are written: beside their points, none over another, over a point with a label or outside."""
+        """Where labels are written: beside their points, apart from one another, over no point with a label, not
+        outside, and over none of the other points where there is such a place."""
         bounds = self._bounds()
         points = [p for s in self._series for p in s.points if p.label]
         if bounds is None or not points:
             return {}
-        metrics = QFontMetrics(axis_font())
         area = QRectF(self._area())
         area.setRight(float(self.width()))
-        reach = 5.0 + GRID
-        taken = [QRectF(at.x() - 5, at.y() - 5, 10, 10) for at in (self._place(p, bounds) for p in points)]
+        taken = [_about(self._place(p, bounds)) for p in points]
+        others = [_about(self._place(p, bounds)) for s in self._series for p in s.points if not p.label]
         found: dict[Point, QRectF] = {}
         for point in points:
-            at = self._place(point, bounds)
-            width, height = float(metrics.horizontalAdvance(point.label)), float(metrics.height())
-            sides = (at.x() + reach, at.x() - reach - width, at.x() - width / 2)
-            levels = (at.y() - reach - height / 2, at.y() + reach - height / 2, at.y() - height / 2)
-            beside = [QRectF(left, top, width, height) for top in levels for left in sides[:2]]
-            over = [QRectF(sides[2], at.y() + shift, width, height) for shift in (-reach - height, reach)]
-            further = [rect.translated(0, step * height) for step in (-1, 1, -2, 2) for rect in beside[-2:]]
-            free = (r for r in (*beside, *over, *further) if area.contains(r) and not any(map(r.intersects, taken)))
-            place = next(free, None)
+            free = [
+                rect
+                for rect in self._beside(self._place(point, bounds), point.label)
+                if area.contains(rect) and not any(map(rect.intersects, taken))
+            ]
+            clear = (rect for rect in free if not any(map(rect.intersects, others)))
+            place = next(clear, next(iter(free), None))
             if place is not None:
                 found[point] = place
-                taken.append(place)
+                taken.append(place.adjusted(-_APART, 0, _APART, 0))
         return found
+
+    @staticmethod
+    def _beside(at: QPointF, label: str) -> Iterator[QRectF]:
+        """Places of a label about its point, the best first."""
+        metrics = QFontMetrics(axis_font())
+        width, height = float(metrics.horizontalAdvance(label)), float(metrics.height())
+        sides = (at.x() + _REACH, at.x() - _REACH - width)
+        for shift in (-_REACH, _REACH, 0.0):
+            for left in sides:
+                yield QRectF(left, at.y() + shift - height / 2, width, height)
+        for shift in (-_REACH - height, _REACH):
+            yield QRectF(at.x() - width / 2, at.y() + shift, width, height)
+        for steps in (-1, 1, -2, 2):
+            for left in sides:
+                yield QRectF(left, at.y() - height / 2 + steps * height, width, height)
 
     def _paint_legend(self, painter: QPainter) -> None:
         x = self.width() - float(_RIGHT)
@@ -266,6 +283,11 @@ class Chart(QWidget):
         point = self.near(event.position())
         if point is not None and point.key >= 0:
             self.clicked.emit(point.key)
+
+
+def _about(place: QPointF) -> QRectF:
+    """What a point covers."""
+    return QRectF(place.x() - 5, place.y() - 5, 10, 10)
 
 
 def _stairs(places: Sequence[QPointF]) -> list[QPointF]:

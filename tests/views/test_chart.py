@@ -86,8 +86,28 @@ def test_labels_of_points_and_the_name_of_the_axis_stand_apart(qtbot: QtBot, wid
     labels = chart._labels()
     assert {point.label for point in labels} == set("ABCD")
     places = list(labels.values())
-    assert not any(one.intersects(two) for n, one in enumerate(places) for two in places[n + 1 :])
+    apart = [place.adjusted(-2, 0, 2, 0) for place in places]
+    assert not any(one.intersects(two) for n, one in enumerate(apart) for two in apart[n + 1 :])
     height = QFontMetrics(axis_font()).height()
     caption = 12.0 if chart._caption_fits() else 32.0
     assert chart._area().top() - height / 2 >= caption + height / 2 - 2
     assert all(place.top() >= chart._area().top() for place in places)
+
+
+def test_a_label_keeps_clear_of_points_without_one(qtbot: QtBot) -> None:
+    chart = memory_chart(qtbot, 400, 200)
+    shown = Point(9_000_000_000, 360 * 2**20, label="A")
+    far = (Point(8_000_000_000, 300 * 2**20), Point(10_000_000_000, 420 * 2**20))
+    chart.set_series([Series("variants", (shown,), "#000000"), Series("tried", far, "#808080", line=False)])
+    beside = chart._labels()[shown]
+    bounds = chart._bounds()
+    assert bounds is not None
+    area, (x0, x1, y0, y1) = chart._area(), bounds
+    there = Point(
+        x0 + (beside.center().x() - area.left()) / area.width() * (x1 - x0),
+        y0 + (area.bottom() - beside.center().y()) / area.height() * (y1 - y0),
+    )
+    chart.set_series([Series("variants", (shown,), "#000000"), Series("tried", (*far, there), "#808080", line=False)])
+    moved = chart._labels()[shown]
+    assert not moved.intersects(beside)
+    assert not moved.contains(chart._place(there, bounds))

@@ -13,7 +13,7 @@ from engine.session.plan import Plan
 from engine.session.tuning import Trial
 from engine.session.variant import UNLIKE, unlike_in_words
 from views.filling import filling
-from views.plain import make_plain
+from views.plain import make_plain, set_apart
 from views.ports import Host
 
 _COLUMNS = ("makespan", "change", "exposed", "peak memory", "scheduler", "budget", "plan")
@@ -35,6 +35,7 @@ class TrialsTable(QTableWidget):
         self._base: int | None = None
         self.setHorizontalHeaderLabels(_COLUMNS)
         make_plain(self, range(_NUMBERS))
+        set_apart(self, _NUMBERS)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(len(_COLUMNS) - 1, QHeaderView.ResizeMode.Stretch)

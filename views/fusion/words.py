@@ -11,6 +11,7 @@ from engine.timeline.timeline import Metrics
 from views.fusion.harm import FusionRow
 
 _MOST_NAMES = 8
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,16 @@ def gain_of(answer: Metrics | str | None, now: Metrics) -> Gain:
 
 def compared(now: Metrics, then: Metrics) -> str:
     """The difference in figures, one line."""
-    return (
-        f"makespan {time_text(now.makespan)} → {time_text(then.makespan)} "
-        f"({signed_time_text(then.makespan - now.makespan)}), "
-        f"exposed {time_text(now.exposed)} → {time_text(then.exposed)} ({signed_time_text(then.exposed - now.exposed)})"
-    )
+    figures = (("makespan", now.makespan, then.makespan), ("exposed", now.exposed, then.exposed))
+    return ", ".join(f"{name} {_change(before, after)}" for name, before, after in figures)
+
+
+def _change(before: int, after: int) -> str:
+    """From one time to another, in picoseconds; a number and its unit stay on one line."""
+    if before == after:
+        return f"{time_text(before)}, unchanged".replace(" ", _NO_BREAK, 1)
+    said = f"{time_text(before)} → {time_text(after)} ({signed_time_text(after - before)})"
+    return said.replace(" ", _NO_BREAK)
 
 
 def inside_text(row: FusionRow) -> str:
