@@ -109,7 +109,7 @@ class BundlePage(QWidget):
         self.doing = QLabel()
         self.outcome = OutcomeText(host)
         self.table = TrialsTable(host)
-        self.table.picked.connect(self.refresh)
+        self.table.picked.connect(self._show_picked)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -166,14 +166,19 @@ class BundlePage(QWidget):
         self.tune.setEnabled(able and some)
         self.tune.setToolTip("" if some else "Tick what is to be searched")
         self.stop.setVisible(not idle)
-        plan = self.table.plan
+        self.table.show_trials(progress.trials, progress.base, progress.best)
+        self._show_picked()
+        self._show_going(progress)
+        self.outcome.show_outcome(self._complaint or progress.outcome)
+
+    def _show_picked(self) -> None:
+        """What can be done with the picked plan. The table stays as it is: a click puts no rows in order."""
+        plan, there = self.table.plan, self._host.store.state.active_entry is not None
+        able = self._exporter.progress.stage is Stage.IDLE and there and self._exporter.known.able
         self.bundle.setEnabled(able and plan is not None)
         self.add.setEnabled(there and plan is not None)
         for button in (self.bundle, self.add):
             button.setToolTip(f"{plan.passes} | {plan.scheduler}" if plan is not None else "Nothing was tried yet")
-        self.table.show_trials(progress.trials, progress.base, progress.best)
-        self._show_going(progress)
-        self.outcome.show_outcome(self._complaint or progress.outcome)
 
     def _show_known(self, said: str, *, able: bool) -> None:
         theme = self._host.theme

@@ -51,10 +51,14 @@ class TrialsTable(QTableWidget):
         return self._sorted[row].plan
 
     def show_trials(self, trials: tuple[Trial, ...], base: int | None, best: Plan | None) -> None:
-        """Fill the table, where anything is new. `base` is what changes are of; `best` is marked."""
+        """Fill the table, where anything is new. `base` is what changes are of; `best` is marked.
+
+        Rows that come above the picked one move it nowhere: it would go from under the mouse.
+        """
         if (trials, base, best) == (self._shown, self._base, self._best):
             return
         chosen = self.plan if self.selectedItems() else None
+        above = self.currentRow() - self.verticalScrollBar().value()
         self._shown, self._base, self._best = trials, base, best
         self._sorted = tuple(sorted(trials, key=lambda t: (t.makespan is None, t.makespan or 0)))
         with filling(self):
@@ -66,6 +70,7 @@ class TrialsTable(QTableWidget):
             self.clearSelection()
         else:
             self.selectRow(again)
+            self.verticalScrollBar().setValue(again - above)
 
     def repaint_roles(self) -> None:
         """The theme is another."""
