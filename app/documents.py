@@ -8,6 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chips import beside, same_chip
 from app.jobs import Jobs
 from app.module_reads import ModuleReads
 from app.reading import told
@@ -17,7 +18,6 @@ from app.session_file import SessionFile
 from app.settings import Settings
 from app.succession import Succession, Wanted
 from app.watching import FileWatch
-from engine.chips.library import load_chip
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
@@ -110,7 +110,7 @@ class Documents(QObject):
         """
         note = ""
         if machine is None:
-            machine, note = _same_chip(self._store.state.active_entry)
+            machine, note = same_chip(self._store.state.active_entry)
         sessions = [path for path in paths if files.is_session(path)]
         modules = [path for path in paths if path not in sessions]
         self._give_up()
@@ -366,6 +366,9 @@ class Documents(QObject):
                 file = replace(self._adding.pop(key), facts=facts)
                 made = edits.module_added(session, file, plans_beside(session, facts))
                 self._store.become(f"Add {made.label(key)}", made)
+                said = beside(made, made.label(key))
+                if said:
+                    self.refused.emit("chip", said, ())
 
     def _remember(self, path: str) -> None:
         if path != "-":
@@ -389,18 +392,6 @@ class Documents(QObject):
         if keys and not self._again.knows(path):
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
-
-
-def _same_chip(entry: Entry | None) -> tuple[MachineSpec, str]:
-    """The chip of what is open, for what takes its place, and a sentence where that chip cannot be used."""
-    if entry is None:
-        return MachineSpec(), ""
-    try:
-        load_chip(entry.machine.chip)
-    except LapstrakeError as error:
-        found = MachineSpec()
-        return found, f"Opened for {found.chip}, since the chip of what was open before cannot be used: {error}"
-    return MachineSpec(entry.machine.chip), ""
 
 
 def _left_at(path: str) -> int | None:

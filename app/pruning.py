@@ -61,6 +61,11 @@ class Pruning(QObject):
         self._stop()
         self._soon.stop()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether it is about to look for something to try."""
+        return self._soon.isActive()
+
     def set_modules(self, modules: Mapping[str, Module]) -> None:
         """The modules that are there now, by their keys."""
         gone = {key for key in self._modules if self._modules[key] is not modules.get(key)}

@@ -229,6 +229,11 @@ class Session:
             return self.entries
         return (entry, *(e for e in self.entries if e is not entry and e.module == entry.module))
 
+    def alike(self, entry: Entry) -> str:
+        """Key of the first entry without a result for the reason why `entry` has none; empty where that is `entry`."""
+        first = next((e for e in self.entries if e.error == entry.error), entry)
+        return first.key if entry.error and first.key != entry.key else ""
+
     def label(self, key: str) -> str:
         """What a module is called where variants of several are shown: short, and different for each."""
         return labels(self.modules).get(key, "")

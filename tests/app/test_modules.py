@@ -17,6 +17,7 @@ from engine.session import edits, files
 from engine.session.lookup import lookup
 from engine.session.matching import shown_in
 from engine.session.session import Session
+from tests.app import waiting
 from tests.app.waiting import LONG
 from tests.places import SAMPLES
 from views.budget.budget import BudgetPane
@@ -175,8 +176,7 @@ def test_a_file_that_cannot_be_added_leaves_the_session_as_it_is(
     explorer.open(str(FORWARD))
     wait(qtbot, explorer, 1)
     # Default plans give way to better ones behind the first pictures.
-    qtbot.waitUntil(lambda: not any(job.state == "running" for job in explorer.jobs()), timeout=LONG)
-    qtbot.wait(100)
+    qtbot.waitUntil(lambda: waiting.settled(explorer), timeout=LONG)
     before = explorer.store.state
     bad = tmp_path / "bad.hlo"
     bad.write_text("HloModule m\nENTRY e {\n  ROOT r = f32[] negate(nobody)\n}\n", "utf-8")

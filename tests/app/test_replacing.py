@@ -266,6 +266,12 @@ def test_a_chip_that_nobody_knows_stays_with_the_session_that_names_it(
     (tmp_path / "odd.lapstrake").write_text(content, "utf-8")
     odd = opened(qtbot, explorer, tmp_path / "odd.lapstrake")
     assert "no chip is called 'tpu-v99'" in odd.entries[0].error
+    explorer.documents.add(str(TRAIN))
+    qtbot.waitUntil(lambda: settled(explorer) and len(explorer.store.state.modules) == 2, timeout=LONG)
+    (notice,) = explorer.window.notices.texts()
+    assert notice.startswith(f"{TRAIN.stem} was added for the chip of what is open, which cannot be used: no chip is ")
+    both = explorer.store.state
+    assert [both.alike(entry) for entry in both.entries] == ["", *("A" for _ in both.entries[1:])]
     explorer.open(str(TRAIN))
     qtbot.waitUntil(lambda: settled(explorer) and Path(explorer.store.state.path) == TRAIN, timeout=LONG)
     now = explorer.store.state

@@ -22,8 +22,8 @@ def drawn(explorer: Explorer) -> bool:
 
 
 def settled(explorer: Explorer) -> bool:
-    """Whether no job runs, nothing is being read, and no entry waits for a result."""
-    idle = not any(job.state == "running" for job in explorer.jobs())
+    """Whether no job runs or is about to, nothing is being read, and no entry waits for a result."""
+    idle = not any(job.state == "running" for job in explorer.jobs()) and not explorer.pruning.is_due
     return idle and not explorer.documents.replacing and not any(e.pending for e in explorer.store.state.entries)
 
 

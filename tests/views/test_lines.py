@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from views.hlo_text.lines import paired, printed
+from views.hlo_text.lines import opens, paired, printed
 
 BEFORE = (
     "HloModule before",
@@ -116,3 +116,56 @@ def test_computations_are_aligned_before_their_lines() -> None:
     assert [shown.text.lines[rows.start] for rows in shown.differences] == [after[5], ""]
     assert shown.beside is not None
     assert [shown.beside.lines[rows.start] for rows in shown.differences] == ["", before[9]]
+
+
+MOVED_BEFORE = (
+    "HloModule before",
+    "%first (p: f32[4]) -> f32[4] {",
+    "  ROOT %p = f32[4]{0} parameter(0)",
+    "}",
+    "%second (q: f32[4]) -> f32[4] {",
+    "  %q = f32[4]{0} parameter(0)",
+    "  ROOT %t = f32[4]{0} tanh(%q)",
+    "}",
+    "ENTRY %main (x: f32[4]) -> f32[4] {",
+    "  %x = f32[4]{0} parameter(0)",
+    "  %a = f32[4]{0} fusion(%x), calls=%first",
+    "  %b = f32[4]{0} fusion(%x), calls=%second",
+    "  ROOT %r = f32[4]{0} add(%a, %b)",
+    "}",
+)
+MOVED_AFTER = (
+    MOVED_BEFORE[0],
+    *MOVED_BEFORE[4:6],
+    "  ROOT %t = f32[4]{0} exponential(%q)",
+    MOVED_BEFORE[7],
+    *MOVED_BEFORE[1:4],
+    *MOVED_BEFORE[8:10],
+    MOVED_BEFORE[11],
+    MOVED_BEFORE[10],
+    *MOVED_BEFORE[12:],
+)
+
+
+def test_what_has_moved_is_neither_added_nor_removed() -> None:
+    """A computation's place is no difference, an instruction's is; what was changed in a moved computation is told."""
+    shown = printed(MOVED_AFTER, MOVED_BEFORE)
+    assert shown.beside is not None
+    tints = [{side.lines[row].strip(): tint for row, tint in side.tints.items()} for side in (shown.beside, shown.text)]
+    assert {tint for side in tints for tint in side.values()} == {"moved", "changed"}
+    moved = {line for side in tints for line, tint in side.items() if tint == "moved"}
+    assert "%b = f32[4]{0} fusion(%x), calls=%second" in moved or "%a = f32[4]{0} fusion(%x), calls=%first" in moved
+    assert [line for side in tints for line, tint in side.items() if tint == "changed"] == [
+        "ROOT %t = f32[4]{0} tanh(%q)",
+        "ROOT %t = f32[4]{0} exponential(%q)",
+    ]
+    differing = {shown.text.lines[row] or shown.beside.lines[row] for rows in shown.differences for row in rows}
+    assert not any(opens(line) for line in differing)
+    assert any("calls=" in line for line in differing)
+
+
+def test_a_module_whose_computations_stand_in_another_order_does_not_differ() -> None:
+    again = (MOVED_BEFORE[0], *MOVED_BEFORE[4:8], *MOVED_BEFORE[1:4], *MOVED_BEFORE[8:])
+    shown = printed(again, MOVED_BEFORE)
+    assert not shown.differences
+    assert set(shown.text.tints.values()) == {"moved"}

@@ -99,7 +99,9 @@ class ComparePane(QWidget):
         session = self._host.store.state
         self._lines = self._gather(session)
         self._failed = tuple(
-            Failed(e.key, e.title, e.plan, e.error, _module(session, e), e.ending) for e in session.entries if e.error
+            Failed(e.key, e.title, e.plan, e.error, _module(session, e), e.ending, session.alike(e))
+            for e in session.entries
+            if e.error
         )
         self.table.show_rows(
             self._lines, self._failed, active=session.active, base=session.base, modules=len(session.modules)

@@ -54,3 +54,5 @@ class Failed:
     module: str = ""
     ending: str = "failed"
     """``failed`` or ``cancelled``."""
+    alike: str = ""
+    """Key of a variant above it that has none for the same reason."""

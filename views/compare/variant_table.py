@@ -140,7 +140,8 @@ class VariantTable(QTableWidget):
             self._cell(row, column, text, theme.text, strong=strong)
         role = theme.loss if failed.ending == "failed" else theme.muted
         self._cell(row, len(_HEAD), failed.ending, role, right=True)
-        self._cell(row, len(_HEAD) + 1, failed.why.split("\n", 1)[0], role)
+        why = f"as {failed.alike}" if failed.alike else failed.why.split("\n", 1)[0]
+        self._cell(row, len(_HEAD) + 1, why, role)
         for column in (len(_HEAD), len(_HEAD) + 1):
             self._tip(row, column, failed.why)
         self.setSpan(row, len(_HEAD) + 1, 1, len(COLUMNS) - 1)

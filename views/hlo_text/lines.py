@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -71,6 +71,19 @@ class Pair:
     left: int
     right: int
     equal: bool
+    elsewhere: int = -1
+    """Line of the missing side that says the same, or defines the same, at another place; -1 for none."""
+    moved: bool = False
+    """Whether that line says the same."""
+
+    @property
+    def tint(self) -> str:
+        """How the line that is there differs; empty where it does not. A row with two lines is not asked."""
+        if self.moved:
+            return "moved"
+        if self.equal:
+            return ""
+        return "changed" if self.elsewhere >= 0 else "removed" if self.left >= 0 else "added"
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,7 @@ class Side:
     where: Mapping[str, int]
     """Name of each instruction → the row that defines it."""
     tints: Mapping[int, str]
-    """Rows that differ → ``added``, ``removed`` or ``changed``."""
+    """Rows that differ → ``added``, ``removed``, ``changed`` or ``moved``."""
     widest: int
     """Letters in the longest line."""
 
@@ -114,8 +127,10 @@ def printed(
         return Printed(_beside(text, count), _beside(beside, count), compared=False)
     rows = paired(beside, text, shared(beside, text) if names is None else names)
     changed = [(n, row) for n, row in enumerate(rows) if not row.equal]
-    removed = {n: "changed" if r.right >= 0 else "removed" for n, r in changed if r.left >= 0}
-    added = {n: "changed" if r.left >= 0 else "added" for n, r in changed if r.right >= 0}
+    both = {n: "changed" for n, row in changed if row.left >= 0 and row.right >= 0}
+    alone = [(n, row) for n, row in enumerate(rows) if row.tint and (row.left < 0 or row.right < 0)]
+    removed = both | {n: row.tint for n, row in alone if row.left >= 0}
+    added = both | {n: row.tint for n, row in alone if row.right >= 0}
     return Printed(
         _side([text[r.right] if r.right >= 0 else "" for r in rows], [r.right for r in rows], added),
         _side([beside[r.left] if r.left >= 0 else "" for r in rows], [r.left for r in rows], removed),
@@ -156,25 +171,54 @@ def shared(left: Sequence[str], right: Sequence[str]) -> Mapping[str, str]:
 
 def paired(left: Sequence[str], right: Sequence[str], names: Mapping[str, str]) -> tuple[Pair, ...]:
     """Two texts aligned by what `names` of the left are on the right; equal is what says the same but for names and
-    metadata, whose tables of files and functions are numbered anew with every change."""
+    metadata, whose tables of files and functions are numbered anew with every change. A computation that stands at
+    another place is no difference, an instruction that does is: that is the order of a schedule."""
     known = set(names.values())
     renamed = [_renamed(line, names) for line in left]
     bare = [_METADATA.sub("", line) for line in right]
     mine, theirs = [_key(line, known) for line in renamed], [_key(line, known) for line in bare]
+
+    def alike(one: int, two: int) -> bool:
+        return renamed[one].strip() == bare[two].strip()
+
     found: list[Pair] = []
     apart: list[Pair] = []
     for row in _by_computation(mine, theirs, _blocks(left), _blocks(right)):
         if row.left >= 0 and row.right >= 0 and mine[row.left] == theirs[row.right]:
             found += apart
             apart = []
-            found.append(replace(row, equal=renamed[row.left].strip() == bare[row.right].strip()))
+            found.append(replace(row, equal=alike(row.left, row.right)))
             continue
         # Lines that only stand at the same place have nothing to do with each other.
         if row.left >= 0:
-            found.append(Pair(row.left, -1, equal=_tells_nothing(left[row.left])))
+            there = row.elsewhere if row.right < 0 else -1
+            same = there >= 0 and alike(row.left, there)
+            found.append(Pair(row.left, -1, same or _tells_nothing(left[row.left]), there, same))
         if row.right >= 0:
-            apart.append(Pair(-1, row.right, equal=_tells_nothing(right[row.right])))
-    return (*found, *apart)
+            there = row.elsewhere if row.left < 0 else -1
+            same = there >= 0 and alike(there, row.right)
+            apart.append(Pair(-1, row.right, same or _tells_nothing(right[row.right]), there, same))
+    return _found_elsewhere((*found, *apart), mine, theirs, alike)
+
+
+def _found_elsewhere(
+    rows: Sequence[Pair], mine: Sequence[str], theirs: Sequence[str], alike: Callable[[int, int], bool]
+) -> tuple[Pair, ...]:
+    """With the lines told that define the same, but stand where the order of instructions is another."""
+    lone = [row for row in rows if (row.left < 0 or row.right < 0) and not row.equal and row.elsewhere < 0]
+    here = {mine[row.left]: row.left for row in lone if row.left >= 0 and mine[row.left].startswith("%")}
+    there = {theirs[row.right]: row.right for row in lone if row.right >= 0}
+    both = {key: (at, there[key]) for key, at in here.items() if key in there}
+    lefts, rights = dict(both.values()), {two: one for one, two in both.values()}
+
+    def told(row: Pair) -> Pair:
+        if row.left in lefts and row.right < 0:
+            return replace(row, elsewhere=lefts[row.left], moved=alike(row.left, lefts[row.left]))
+        if row.right in rights and row.left < 0:
+            return replace(row, elsewhere=rights[row.right], moved=alike(rights[row.right], row.right))
+        return row
+
+    return tuple(map(told, rows))
 
 
 def _blocks(lines: Sequence[str]) -> list[range]:
@@ -189,15 +233,32 @@ def _by_computation(
     """Keys of two texts aligned, computations first and then the lines of each: together they would take minutes, for
     what stands in every computation stands in thousands."""
     heads = [mine[block.start] if block else "" for block in left], [theirs[b.start] if b else "" for b in right]
-    for tag, a, b, c, d in SequenceMatcher(None, *heads, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield from (Pair(row, -1, equal=False) for block in left[a:b] for row in block)
-            yield from (Pair(-1, row, equal=False) for block in right[c:d] for row in block)
+    steps = SequenceMatcher(None, *heads, autojunk=False).get_opcodes()
+    lone = [[n for tag, a, b, _, _ in steps if tag != "equal" for n in range(a, b)]]
+    lone += [[n for tag, _, _, c, d in steps if tag != "equal" for n in range(c, d)]]
+    one_place, other_place = ({of[n]: n for n in numbers if of[n]} for of, numbers in zip(heads, lone, strict=True))
+    inside = [
+        row
+        for head, n in one_place.items()
+        if head in other_place
+        for row in _aligned(mine, theirs, left[n], right[other_place[head]])
+        if row.left >= 0 and row.right >= 0 and mine[row.left] == theirs[row.right]
+    ]
+    lefts, rights = {row.left: row.right for row in inside}, {row.right: row.left for row in inside}
+    for tag, a, b, c, d in steps:
+        if tag == "equal":
+            for one, two in zip(left[a:b], right[c:d], strict=True):
+                yield from _aligned(mine, theirs, one, two)
             continue
-        for one, two in zip(left[a:b], right[c:d], strict=True):
-            for row in side_by_side(mine[one.start : one.stop], theirs[two.start : two.stop]):
-                at, beside = (n + of.start if n >= 0 else -1 for n, of in ((row.left, one), (row.right, two)))
-                yield Pair(at, beside, equal=row.equal)
+        yield from (Pair(n, -1, equal=False, elsewhere=lefts.get(n, -1)) for block in left[a:b] for n in block)
+        yield from (Pair(-1, n, equal=False, elsewhere=rights.get(n, -1)) for block in right[c:d] for n in block)
+
+
+def _aligned(mine: Sequence[str], theirs: Sequence[str], one: range, two: range) -> Iterator[Pair]:
+    """Keys of a computation of each text."""
+    for row in side_by_side(mine[one.start : one.stop], theirs[two.start : two.stop]):
+        at, beside = (n + of.start if n >= 0 else -1 for n, of in ((row.left, one), (row.right, two)))
+        yield Pair(at, beside, equal=row.equal)
 
 
 def _tells_nothing(line: str) -> bool:

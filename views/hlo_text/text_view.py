@@ -13,6 +13,8 @@ from views.ports import Host
 from views.theme import GRID, Theme, code_font, colour
 
 _MOST_LETTERS = 2_000
+_MOVED = "  ↕ moved"
+"""After a line that stands at another place in the other text."""
 """Longer lines (constants in full) are cut when drawn."""
 
 
@@ -129,7 +131,7 @@ class TextView(QAbstractScrollArea):
             y = place * height
             tint = self.side.tints.get(number)
             if tint is not None:
-                painter.fillRect(gutter, y, width, height, colour(getattr(theme, tint), 40))
+                painter.fillRect(gutter, y, width, height, colour(_tint_of(theme, tint), 40))
             if number in self._marked:
                 painter.fillRect(0, y, width, height, colour(theme.band))
                 painter.fillRect(0, y, 3, height, colour(theme.focus))
@@ -144,6 +146,10 @@ class TextView(QAbstractScrollArea):
                         piece.text,
                     )
                 x += advance
+            if tint == "moved":
+                painter.setPen(colour(theme.muted))
+                painter.drawText(QRectF(x, y, width, height), Qt.AlignmentFlag.AlignVCenter, _MOVED)
+                x += metrics.horizontalAdvance(_MOVED)
             if number in self.folds.folded:
                 painter.setPen(colour(theme.muted))
                 hidden = self.folds.blocks[number] - number - 1
@@ -194,6 +200,11 @@ class TextView(QAbstractScrollArea):
             super().keyPressEvent(event)
             return
         bar.setValue(bar.value() + step)
+
+
+def _tint_of(theme: Theme, tint: str) -> str:
+    """What only stands elsewhere is in no colour of gain or loss."""
+    return {"added": theme.added, "removed": theme.removed, "changed": theme.changed}.get(tint, theme.muted)
 
 
 def _colour_of(theme: Theme, kind: str) -> str:

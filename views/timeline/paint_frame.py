@@ -92,7 +92,9 @@ def _paint_message(painter: QPainter, scene: Scene, row: Row) -> None:
     painter.setFont(scene.font)
     painter.setPen(colour(scene.theme.error if entry.ending == "failed" else scene.theme.muted))
     running = scene.running.get(entry.key, "")
-    text = entry.error or (f"⟳ {running}" if running else "waiting for its turn …")
+    alike = scene.session.alike(entry)
+    said = f"{entry.ending} for the reason that stands at {alike}" if alike else entry.error
+    text = said or (f"⟳ {running}" if running else "waiting for its turn …")
     if not entry.error and entry.variant is not None:
         text = "This module runs no instruction that takes time: there is nothing to show."
     painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap, text)
