@@ -61,7 +61,7 @@ class Editor:
                 if instruction.called_computation_ids:
                     self._calls.add(computation.id, instruction)
         self._edges = Edges(self._instructions)
-        self._numbering = Numbering(self._proto, module.gone)
+        self._numbering = Numbering(module.proto, module.gone)
         self._added: dict[int, dict[int | None, list[int]]] = {}
         self._made: list[int] = []
         self._gone: dict[int, Instruction] = {}
@@ -147,13 +147,17 @@ class Editor:
 
     def add_computation(self, name: str) -> int:
         """An empty computation; `set_root` gives it its result and its program shape. Returns its id."""
-        computation = HloComputationProto(id=self.fresh_computation(), name=self.fresh_name(name))
+        computation = self.new_computation(name)
         self._computations[computation.id] = computation
         self._touched.add(computation.id)
         return computation.id
 
+    def new_computation(self, name: str) -> HloComputationProto:
+        """A computation with an id and a name called after `name`, to be made complete and then given to `take`."""
+        return self._proto.computations.add(id=self.fresh_computation(), name=self.fresh_name(name))
+
     def take(self, computation: HloComputationProto, origins: Mapping[int, int]) -> None:
-        """Take in a computation that is complete. `origins`: instruction id → the id that it was copied from."""
+        """Take in a `new_computation` that is complete. `origins`: instruction id → the id that it was copied from."""
         self._computations[computation.id] = computation
         for instruction in computation.instructions:
             self._instructions[instruction.id] = instruction
@@ -270,23 +274,28 @@ class Editor:
         if not self._touched:
             return self.module
         self._drop_uncalled()
+        # Members change places and are cut off: to put copies of them together takes longer than all else.
         for computation in sorted(self._touched & self._computations.keys()):
-            working = self._computations[computation]
-            ordered = operands_first(self._members(computation), self._instructions)
-            members = [self._instructions[i] for i in ordered]
-            del working.instructions[:]
-            working.instructions.extend(members)
-        left = [c.id for c in self._proto.computations if c.id in self._computations]
+            self._put_in_order(computation)
+        left = [c.id for c in self.module.proto.computations if c.id in self._computations]
         order = callees_first(left, self._calls.callees(self._computations))
-        del self._proto.computations[:]
+        place = {id_: number for number, id_ in enumerate(order)}
+        self._proto.computations.sort(key=lambda c: place.get(c.id, len(place)))
+        del self._proto.computations[len(place) :]
         self._proto.ClearField("schedule")
-        proto = HloModuleProto()
-        proto.CopyFrom(self._proto)
-        proto.computations.extend(self._computations[c] for c in order)
         notes = (*self.module.notes, _UNSCHEDULED) if self.module.is_scheduled else self.module.notes
         alive = self._instructions
         origins = {new: old for new, old in {**self.module.origins, **self._origins}.items() if new in alive}
-        return replace(self.module, proto=proto, origins=origins, notes=notes, gone=self._last_gone)
+        return replace(self.module, proto=self._proto, origins=origins, notes=notes, gone=self._last_gone)
+
+    def _put_in_order(self, computation: int) -> None:
+        ordered = operands_first(self._members(computation), self._instructions)
+        place = {id_: number for number, id_ in enumerate(ordered)}
+        members = self._computations[computation].instructions
+        there = {i.id for i in members}
+        members.extend(self._instructions[i] for i in ordered if i not in there)
+        members.sort(key=lambda i: place.get(i.id, len(place)))
+        del members[len(place) :]
 
     def _drop_uncalled(self) -> None:
         """Leave out computations that lost their last caller, and what only they called."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.hlo.hlo_pb2 import HloComputationProto, ShapeProto
+from engine.hlo.hlo_pb2 import ShapeProto
 from engine.ir.edit import Editor, Instruction
 from engine.ir.numbering import LOCAL_BITS
 
@@ -17,7 +17,7 @@ class FusedComputation:
 
     def __init__(self, editor: Editor, name: str) -> None:
         self._editor = editor
-        self._proto = HloComputationProto(id=editor.fresh_computation(), name=editor.fresh_name(name))
+        self._proto = editor.new_computation(name)
         self._origins: dict[int, int] = {}
         self._parameters: list[Instruction] = []
 

@@ -18,6 +18,11 @@ def operands_first(order: Iterable[int], instructions: Mapping[int, HloInstructi
     for first in order:
         if first in done:
             continue
+        instruction = instructions[first]
+        if done.issuperset(instruction.operand_ids) and done.issuperset(instruction.control_predecessor_ids):
+            done.add(first)
+            ordered.append(first)
+            continue
         stack = [(first, _dependencies(instructions[first]))]
         open_.add(first)
         while stack:
