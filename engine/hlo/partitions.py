@@ -143,7 +143,7 @@ def misnamed(proto: HloModuleProto, header: Header) -> str | None:
 def is_partitioned(proto: HloModuleProto) -> bool:
     """Whether the module is what one device runs: it has collectives, or nothing in it is annotated to be split."""
     split = False
-    for computation in proto.computations:
+    for computation in reversed(proto.computations):  # the entry is the last, and what they call has none
         for instruction in computation.instructions:
             if instruction.channel_id or devices_named(instruction):
                 return True

@@ -1,6 +1,7 @@
 """A module's data flow, looked up many times: who reads what, what contains what, and how often it runs.
 
-Built once per pass in time linear in the module; the searches that follow touch only what lies near a collective.
+What is asked for is built once, in time linear in the module or in one computation; the searches that follow touch
+only what lies near a collective.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto
 from engine.ir.graphs import SEQUENTIAL
 from engine.ir.module import Module
 from engine.ir.trips import trips_of
@@ -20,24 +21,29 @@ class Flow:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.instructions: Mapping[int, HloInstructionProto] = module.instructions
-        self.opcodes: dict[int, str] = {}
-        self.operands: dict[int, tuple[int, ...]] = {}
-        self.order: dict[int, int] = {}
-        """Place in the module's order: operands have smaller numbers than their users."""
-        self._users: dict[int, list[int]] = {}
-        for id_, instruction in self.instructions.items():
-            self.order[id_] = len(self.order)
-            self.opcodes[id_] = instruction.opcode
-            operands = self.operands[id_] = tuple(instruction.operand_ids)
-            for operand in operands:
-                users = self._users.setdefault(operand, [])
-                if not users or users[-1] != id_:
-                    users.append(id_)
         self.roots = frozenset(c.root_id for c in module.proto.computations)
+        self._users: dict[int, Mapping[int, list[int]]] = {}
+
+    @cached_property
+    def opcodes(self) -> Mapping[int, str]:
+        return {i.id: opcode for opcode, instructions in self.module.by_opcode.items() for i in instructions}
+
+    @cached_property
+    def operands(self) -> Mapping[int, tuple[int, ...]]:
+        return {id_: tuple(instruction.operand_ids) for id_, instruction in self.instructions.items()}
+
+    @cached_property
+    def order(self) -> Mapping[int, int]:
+        """Place in the module's order: operands have smaller numbers than their users."""
+        return {id_: place for place, id_ in enumerate(self.instructions)}
 
     def users(self, instruction: int) -> tuple[int, ...]:
         """Distinct users in the module's order."""
-        return tuple(dict.fromkeys(self._users.get(instruction, ())))
+        computation = self.computation(instruction)
+        users = self._users.get(computation)
+        if users is None:
+            users = self._users[computation] = _users(self.module.computations[computation])
+        return tuple(users.get(instruction, ()))
 
     def only_reader(self, instruction: int) -> int | None:
         """The one user, if there is exactly one and the value is not a computation's result."""
@@ -54,10 +60,10 @@ class Flow:
     def callers(self) -> Mapping[int, tuple[int, ...]]:
         """Computation id → the while, call, conditional and fusion instructions that run it."""
         found: dict[int, list[int]] = {}
-        for id_, opcode in self.opcodes.items():
-            if opcode in SEQUENTIAL or opcode == "fusion":
-                for callee in self.instructions[id_].called_computation_ids:
-                    found.setdefault(callee, []).append(id_)
+        callers = [i for opcode in (*SEQUENTIAL, "fusion") for i in self.module.by_opcode.get(opcode, ())]
+        for caller in sorted(callers, key=lambda i: self.order[i.id]):
+            for callee in caller.called_computation_ids:
+                found.setdefault(callee, []).append(caller.id)
         return {k: tuple(v) for k, v in found.items()}
 
     @cached_property
@@ -90,3 +96,15 @@ class Flow:
                 bits |= found[operand] | bit.get(operand, 0)
             found[instruction.id] = bits
         return found
+
+
+def _users(computation: HloComputationProto) -> Mapping[int, list[int]]:
+    """By instruction its distinct users, in the computation's order."""
+    found: dict[int, list[int]] = {}
+    for instruction in computation.instructions:
+        id_ = instruction.id
+        for operand in instruction.operand_ids:
+            users = found.setdefault(operand, [])
+            if not users or users[-1] != id_:
+                users.append(id_)
+    return found

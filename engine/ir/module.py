@@ -93,6 +93,15 @@ class Module:
         return {i.id: i for c in self.proto.computations for i in c.instructions}
 
     @cached_property
+    def by_opcode(self) -> Mapping[str, tuple[HloInstructionProto, ...]]:
+        """Every instruction, by opcode, in the proto's order: for who looks for few among many."""
+        found: dict[str, list[HloInstructionProto]] = {}
+        for computation in self.proto.computations:
+            for instruction in computation.instructions:
+                found.setdefault(instruction.opcode, []).append(instruction)
+        return {opcode: tuple(instructions) for opcode, instructions in found.items()}
+
+    @cached_property
     def computation_of(self) -> Mapping[int, int]:
         """Instruction id → id of the computation that holds it."""
         return {i.id: c.id for c in self.proto.computations for i in c.instructions}
@@ -105,7 +114,7 @@ class Module:
     @cached_property
     def callees(self) -> frozenset[int]:
         """Ids of the computations that a call, or a conditional as one of its branches, runs."""
-        calls = (i for c in self.proto.computations for i in c.instructions if i.opcode in ("call", "conditional"))
+        calls = (i for opcode in ("call", "conditional") for i in self.by_opcode.get(opcode, ()))
         return frozenset(id_ for call in calls for id_ in call.called_computation_ids)
 
     @property

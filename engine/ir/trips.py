@@ -56,14 +56,11 @@ def trips_of(module: Module) -> tuple[Mapping[int, int], tuple[str, ...]]:
     """Trip counts of every `while` of the module by instruction id, and a note for each that had to be assumed."""
     reader = _Reader(module)
     counts, notes = {}, []
-    for computation in module.proto.computations:
-        for instruction in computation.instructions:
-            if instruction.opcode != "while":
-                continue
-            trips = _trip_count(reader, instruction)
-            counts[instruction.id] = trips.count
-            if trips.note is not None:
-                notes.append(trips.note)
+    for loop in module.by_opcode.get("while", ()):
+        trips = _trip_count(reader, loop)
+        counts[loop.id] = trips.count
+        if trips.note is not None:
+            notes.append(trips.note)
     return counts, tuple(notes)
 
 

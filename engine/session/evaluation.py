@@ -129,7 +129,7 @@ class Evaluator:
         def trial(module: Module) -> int:
             nonlocal fastest
             control.step(0.5, "trying")
-            program = prepare(module, self.machine, imports=self.imports, loaded=self._loaded)
+            program = self._prepared(module)
             makespan = makespan_of(program, schedule_program(program, scheduler, budget))
             if fastest is None or makespan < fastest[0]:
                 fastest = makespan, program
@@ -149,8 +149,13 @@ class Evaluator:
     def _price(self, key: str, result: Result, control: Control) -> Program:
         if key not in self._programs:
             control.step(0.0, "pricing instructions")
-            self._programs[key] = prepare(result.module, self.machine, imports=self.imports, loaded=self._loaded)
+            self._programs[key] = self._prepared(result.module)
         return self._programs[key]
+
+    def _prepared(self, module: Module) -> Program:
+        # What passes make carries no estimates where the module as loaded carried none.
+        estimates = self._loaded is not None
+        return prepare(module, self.machine, imports=self.imports, estimates=estimates, loaded=self._loaded)
 
 
 def describe(plan: Plan) -> str:
@@ -188,9 +193,7 @@ def default_plans(
         return
     for scheduler in DEFAULT_SCHEDULERS:
         yield f"{DECOMPOSED}, {scheduler}", Plan(best_passes(module), scheduler, budget, memory_cap)
-    if not waits_as_compiled(module) and any(
-        i.opcode in COLLECTIVES for c in module.proto.computations for i in c.instructions
-    ):
+    if not waits_as_compiled(module) and not COLLECTIVES.isdisjoint(module.by_opcode):
         yield WHOLE, whole_plan(module, budget, memory_cap)
 
 

@@ -78,11 +78,7 @@ def best_passes(module: Module) -> str:
 def waits_as_compiled(module: Module) -> bool:
     """Whether a compiler has scheduled the module and made collectives asynchronous: as loaded, it is what a compiler
     gets without our decomposition, and `whole_plan` would only undo its order."""
-    return module.is_scheduled and any(
-        i.opcode.endswith("-start") and i.opcode.removesuffix("-start") in COLLECTIVES
-        for c in module.proto.computations
-        for i in c.instructions
-    )
+    return module.is_scheduled and any(f"{opcode}-start" in module.by_opcode for opcode in COLLECTIVES)
 
 
 def whole_plan(module: Module, budget: Budget | None = None, memory_cap: int | None = None) -> Plan:
@@ -93,4 +89,4 @@ def whole_plan(module: Module, budget: Budget | None = None, memory_cap: int | N
 
 
 def _is_fused(module: Module) -> bool:
-    return any(i.opcode == "fusion" for c in module.proto.computations for i in c.instructions)
+    return "fusion" in module.by_opcode

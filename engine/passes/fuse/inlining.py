@@ -7,7 +7,6 @@ out, which the partitioner leaves. XLA's call inliner and its algebraic simplifi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir.edit import Editor
@@ -27,14 +26,14 @@ def inline(module: Module) -> Module:
     if module.is_scheduled:
         return module
     opened = module
-    if calls := [i for i in _executed(module) if i.opcode == "call"]:
+    if calls := _executed(module, "call"):
         editor = Editor(module)
         callers = Counter(called for i in module.instructions.values() for called in i.called_computation_ids)
         for call in calls:
             if call.id in editor:
                 _inline_call(editor, call, callers)
         opened = editor.finish()
-    copies = [i for i in _executed(opened) if i.opcode == "copy"]
+    copies = _executed(opened, "copy")
     if not copies:
         return opened
     editor = Editor(opened)
@@ -45,9 +44,16 @@ def inline(module: Module) -> Module:
     return editor.finish()
 
 
-def _executed(module: Module) -> Iterator[HloInstructionProto]:
-    for computation in executed(module):
-        yield from module.computations[computation].instructions
+def _executed(module: Module, opcode: str) -> list[HloInstructionProto]:
+    """The instructions of an opcode in what runs as sequences."""
+    if opcode not in module.by_opcode:
+        return []
+    return [
+        i
+        for computation in executed(module)
+        for i in module.computations[computation].instructions
+        if i.opcode == opcode
+    ]
 
 
 def inline_into(editor: Editor, caller: HloInstructionProto, *, moves: bool = False) -> tuple[HloInstructionProto, ...]:
