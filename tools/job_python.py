@@ -1,4 +1,4 @@
-"""Makes `build/job-python`: the newest Python and jax that `lapstrake_job.py` is kept working with.
+"""Makes `build/job-python`: the newest Python and jax that `lapstrake_job` is kept working with.
 
 It holds jax alone, as a job's environment does. `python -m tools.job_python` prints its interpreter; exit status 2 with
 a sentence where none can be made. The tests of `make test-all` call it.

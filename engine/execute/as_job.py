@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from engine.errors import UnsupportedError
 from engine.execute.ordering import reordered
 from engine.execute.running import Executable, failure
-from engine.export.payload import lapstrake_job as job
+from engine.export.payload.lapstrake_job.program import jitted
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir import shapes
@@ -67,7 +67,7 @@ class JobExecutable(Executable):
         code = xla.to_stablehlo(program.SerializeToString())
         mesh = Mesh(self.mesh_devices, ("device",))
         signature = {"arguments": arguments, "results": results}
-        return job.jitted(_NAME, signature, code, mesh, [False] * len(results))
+        return jitted(_NAME, signature, code, mesh, [False] * len(results))
 
     def _shapes(self, proto: HloModuleProto) -> list[Any]:
         return [

@@ -1,4 +1,4 @@
-"""What a job gets of a plan: modules, order, costs, trace, report, and the file that runs it."""
+"""What a job gets of a plan: modules, order, costs, trace, report, and the package that runs it."""
 
 from __future__ import annotations
 
@@ -74,10 +74,7 @@ def bundle_files(
     content = _modules(evaluator.module, made)
     control.step(0.8, "writing reports")
     content |= _reports(evaluator, found, made, judgement)
-    content["lapstrake_job.py"] = _payload("lapstrake_job.py")
-    if known.signature is None:
-        # The job captures itself, to be compared with the dump.
-        content["lapstrake_capture.py"] = _payload("lapstrake_capture.py")
+    content |= _payload("lapstrake_job")
     content["README.md"] = readme(
         made.module.name,
         evaluator.module.header.num_partitions,
@@ -215,8 +212,9 @@ def _rest(plan: Plan) -> Plan:
     return Plan(str(passes), plan.scheduler, plan.budget, plan.memory_cap)
 
 
-def _payload(name: str) -> bytes:
-    return files("engine.export.payload").joinpath(name).read_bytes()
+def _payload(package: str) -> dict[str, bytes]:
+    modules = files("engine.export.payload").joinpath(package).iterdir()
+    return {f"{package}/{m.name}": m.read_bytes() for m in modules if m.name.endswith(".py")}
 
 
 def _json(content: Mapping[str, list[str]]) -> bytes:

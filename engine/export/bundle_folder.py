@@ -24,7 +24,8 @@ _ABANDONED = 3600.0
 
 
 def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
-    """Write a folder, or a .zip, so that no reader ever sees part of it: the old one is whole until the new one is."""
+    """Write a folder, or a .zip, of files by their paths in it, so that no reader ever sees part of it: the old one is
+    whole until the new one is."""
     target = Path(path)
     if target.suffix == ".zip":
         write_atomically(target, _zipped(content))
@@ -38,6 +39,7 @@ def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
     try:
         for name, data in content.items():
+            (temporary / name).parent.mkdir(exist_ok=True)
             write_atomically(temporary / name, data)
         temporary.chmod(0o755)
         _replace_folder(temporary, target)

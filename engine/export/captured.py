@@ -12,7 +12,6 @@ from typing import Any
 from engine import worker
 from engine.control import Control
 from engine.errors import InputError, UnsupportedError, UsageError
-from engine.export.payload.lapstrake_capture import known_by
 from engine.export.tagging import is_tagged
 from engine.hlo import xla
 from engine.hlo.partitions import awaits_partitioning
@@ -106,6 +105,8 @@ def check_dumped(module: Module) -> None:
 
 
 def known_in_worker(module: Module, *, control: Control) -> dict[str, str]:
+    from engine.export.payload.lapstrake_job.lapstrake_capture import known_by  # with jax
+
     control.step(0.0, f"printing {module.name}")
     return known_by(xla.print_proto(module.proto.SerializeToString(), metadata=False))
 

@@ -13,13 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-import jax
 import pytest
 
 from app.cli.capture_command import means
 from app.cli.main import main
 from engine.errors import UsageError
-from engine.export.payload import lapstrake_capture, lapstrake_job
+from engine.export.payload.lapstrake_job import lapstrake_capture
 from tests.job.processes import CAPTURE, HERE, PLAN, SCRIPT, bundled, python, start
 from tools import job_python
 
@@ -84,30 +83,38 @@ def test_a_program_that_is_no_interpreter(tmp_path: Path, capsys: pytest.Capture
     assert "a Python interpreter was expected, but it ended well and captured nothing" in capsys.readouterr().err
 
 
-def test_both_files_know_the_same() -> None:
-    assert lapstrake_capture.OBSTACLES == lapstrake_job.OBSTACLES
-    assert lapstrake_capture.SETTINGS == lapstrake_job.SETTINGS
-    assert lapstrake_capture.SCHEMA == lapstrake_job.SCHEMA
+def test_what_a_module_is_known_by() -> None:
     text = "HloModule m, input_output_alias={ {0}: (0) }, entry_computation_layout={(f32[])->f32[]}, num_partitions=8\n"
-    text += "\n%a (b: f32[]) -> f32[] {\n}\n"
-    assert lapstrake_capture.known_by(text) == lapstrake_job.known_by(text)
-    assert lapstrake_job.known_by(text)["input_output_alias"] == "{ {0}: (0) }"
+    body = "\n%a (b: f32[]) -> f32[] {\n}\n"
+    known = lapstrake_capture.known_by(text + body)
+    assert known["input_output_alias"] == "{ {0}: (0) }"
+    assert known["entry_computation_layout"] == "{(f32[])->f32[]}"
+    assert known["buffer_donor"] == "{}"
+    assert known == lapstrake_capture.known_by(text.replace("HloModule m,", "HloModule n, is_scheduled=true,") + body)
+    assert known["sha256"] != lapstrake_capture.known_by(text + body.replace("f32", "f64"))["sha256"]
 
 
-def test_a_jax_that_has_moved_what_a_plan_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+_MOVED = """import sys, jax, jax._src.config
+del jax._src.config.trace_context
+sys.path.insert(0, sys.argv[1])
+import lapstrake_job
+plan = lapstrake_job.load("bundle")
+print(int(plan.wrap(jax.jit(lambda a: a + 1))(1)))
+print(plan.explain())
+print(lapstrake_job.load("bundle").install())
+"""
+
+
+def test_a_jax_that_has_moved_what_a_plan_needs(tmp_path: Path) -> None:
     """The job runs on, with its own function."""
-    monkeypatch.delattr("jax._src.config.trace_context")
-    spec = importlib.util.spec_from_file_location("another", str(lapstrake_job.__file__))
-    assert spec is not None
-    assert spec.loader is not None
-    job = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "another", job)
-    spec.loader.exec_module(job)
-    plan = job.load("bundle")
-    assert int(plan.wrap(jax.jit(lambda a: a + 1))(1)) == 2
-    assert "the original runs: jax" in plan.explain()
-    assert "has moved what a plan needs of it" in plan.explain()
-    assert not job.load("bundle").install()
+    (tmp_path / "job.py").write_text(_MOVED)
+    payload = str(Path(CAPTURE).parents[1])
+    out, logged = python("job.py", payload, cwd=tmp_path, JAX_PLATFORMS="cpu")
+    two, said, installed = out.splitlines()
+    assert (two, installed) == ("2", "False")
+    assert "the original runs: jax" in said
+    assert "has moved what a plan needs of it" in said
+    assert logged.count("lapstrake: ") == 2
 
 
 _ON_A_MESH = """import jax, jax.numpy as jnp

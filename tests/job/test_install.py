@@ -9,14 +9,14 @@ from types import SimpleNamespace
 import jax
 import pytest
 
-from engine.export.payload import lapstrake_job
+from engine.export.payload.lapstrake_job.plan import compiler
 from tests.job.processes import altered, bundled, captured, damaged, train
 
 CHANGES = {
     "shape": "jit_train_step, on each device: argument",
     "mesh": "jit_train_step, on each device: argument",
     "constant": "other instructions or constants",
-    "donation": "0['m']['down'] is f32[16,16]{1,0}, the plan was made for f32[16,16]{1,0}, donated (and 14 others)",
+    "donation": "state['m']['down'] is f32[16,16]{1,0}, the plan was made for f32[16,16]{1,0}, donated (and 14 others)",
     "sharding": "jit_train_step, on each device: argument",
 }
 APPLIED = "order: applied to jit_train_step"
@@ -66,8 +66,8 @@ def test_a_plan_belongs_to_the_devices_of_its_mesh(monkeypatch: pytest.MonkeyPat
         return [SimpleNamespace(client=clients[platform or "gpu"])]
 
     monkeypatch.setattr(jax, "devices", devices)
-    assert lapstrake_job.versions("cpu")["platform_version"] == "cpu 1"
-    assert lapstrake_job.versions()["platform"] == lapstrake_job.versions("tpu")["platform"] == "gpu"
+    assert compiler("cpu")["platform_version"] == "cpu 1"
+    assert compiler("tpu")["platform"] == "gpu"
 
 
 def test_a_changed_byte_is_refused(order_bundle: Path, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_the_mesh_may_be_known_to_jit_alone(bundles: dict[str, Path], tmp_path: 
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("static_argument", "the step has static arguments"),
+        ("static_argument", "it has static arguments"),
         ("dot_algorithm", "it chooses a dot algorithm"),
         ("host_memory", "it uses a memory kind other than device"),
         ("pmapped", "it may be made by pmap"),

@@ -119,7 +119,7 @@ def main(steps: int) -> None:
         sys.path.insert(0, bundle)
         import lapstrake_job  # type: ignore[import-not-found]  # it comes with the bundle
 
-        lapstrake_job.PATIENCE_S = int(os.environ.get("PATIENCE_S", lapstrake_job.PATIENCE_S))
+        lapstrake_job.processes.PATIENCE_S = int(os.environ.get("PATIENCE_S", lapstrake_job.processes.PATIENCE_S))
         plan = lapstrake_job.load(bundle)
         if os.environ.get("ROUTE") == "install":
             plan.install(strict=CHANGE == "strict")

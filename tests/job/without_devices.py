@@ -14,36 +14,31 @@ from typing import Any
 sys.path.insert(0, sys.argv[1])
 
 import jax
-import lapstrake_job  # type: ignore[import-not-found]  # it comes with the bundle
 import numpy as np
 from jax.experimental import topologies
 from jax.sharding import Mesh
+from lapstrake_job.bundle import Bundle  # type: ignore[import-not-found]  # it comes with the bundle
+from lapstrake_job.explaining import computations, standing  # type: ignore[import-not-found]
+from lapstrake_job.order import OrderHook  # type: ignore[import-not-found]
+from lapstrake_job.program import grouping, jitted, structs  # type: ignore[import-not-found]
 
 
 def main(bundle: str, program: str = "tuned.mlirbc") -> None:
     topology: Any = topologies.get_topology_desc(platform="tpu", topology_name="v4:2x2x2", chip_config_name="megacore")
-    plan = lapstrake_job.load(bundle)
-    manifest = plan.manifest()
+    files = Bundle(bundle)
+    manifest = files.manifest()
     signature = manifest["signature"]
     # There is no step to compare with here.
     mesh = Mesh(np.array(topology.devices).reshape(signature["mesh"]["sizes"]), signature["mesh"]["names"])
     weak = [False] * len(signature["results"])
-    tuned = lapstrake_job.jitted("tuned", signature, plan.read(program, manifest), mesh, weak)
-    ranks = plan.ranks(manifest)
-    structs = [
-        jax.ShapeDtypeStruct(
-            tuple(leaf["shape"]),
-            leaf["dtype"],
-            sharding=jax.sharding.NamedSharding(mesh, lapstrake_job._spec(leaf)),
-        )
-        for leaf in signature["arguments"]
-    ]
-    hook = lapstrake_job.OrderHook("jit_tuned", ranks, "tpu", "tuned", donates=True)
-    options = lapstrake_job.grouping() if program == "grouped.mlirbc" else None
+    tuned = jitted("tuned", signature, files.read(program, manifest), mesh, weak)
+    ranks = files.ranks(manifest)
+    hook = OrderHook("jit_tuned", ranks, "tpu", "tuned", donates=True)
+    options = grouping() if program == "grouped.mlirbc" else None
     if options is None:
         hook.register()
-    text = str(tuned.lower(*structs).compile(options).as_text())
-    in_order, elsewhere, _, _ = lapstrake_job.standing(text, ranks)
+    text = str(tuned.lower(*structs(signature, mesh)).compile(options).as_text())
+    in_order, elsewhere, _, _ = standing(text, ranks)
     permutes = len(re.findall(r" collective-permute-start\(", text))
     aliased = "input_output_alias" in text.partition("\n")[0]
     groups, together = kept_groups(text)
@@ -53,9 +48,9 @@ def main(bundle: str, program: str = "tuned.mlirbc") -> None:
 def kept_groups(text: str) -> tuple[int, int]:
     """How many scheduling groups with a transfer a text has, and in how many the einsum stands between start and done,
     with next to nothing else."""
-    computations, fused = lapstrake_job._computations(text)
+    by_name, fused = computations(text)
     kept = together = 0
-    for name, lines in computations.items():
+    for name, lines in by_name.items():
         found: dict[str, list[tuple[int, str]]] = {}
         for number, line in enumerate(lines if name not in fused else ()):
             group = re.search(r'_scheduling_group_id="(\d+)"', line)

@@ -24,6 +24,7 @@ import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import inspect
 import itertools
 import json
 import math
@@ -47,7 +48,7 @@ _WHOLE = {
     }
 }
 """Options with which a compiler leaves collectives whole, so that there is something to decompose."""
-OBSTACLES = (
+_OBSTACLES = (
     (r"\w*python\w*callback|SendToHost|RecvFromHost|stablehlo\.(send|recv)\b", "it calls back to the host"),
     (r"!stablehlo\.token", "it has ordered effects"),
     (r'memory_kind = "(?!device)', "it uses a memory kind other than device"),
@@ -55,16 +56,15 @@ OBSTACLES = (
     (r"_internal_pmap_axis_name|num_replicas = (?!1 )", "it is made by pmap"),
     (r"algorithm = <lhs_precision_type", "it chooses a dot algorithm, which the plan's format drops"),
 )
-"""Text of a lowered program → why no plan of it can run in a job; the same as in lapstrake_job.py."""
-
-SETTINGS = (
+"""Text of a lowered program → why no plan of it can run in a job."""
+_SETTINGS = (
     "jax_enable_x64",
     "jax_default_matmul_precision",
     "jax_numpy_dtype_promotion",
     "jax_default_prng_impl",
     "jax_threefry_partitionable",
 )
-"""Settings of jax that make other programs, to be named where one is another; the same as in lapstrake_job.py."""
+"""Settings of jax that make other programs, to be named where one is another."""
 
 
 class CaptureError(Exception):
@@ -79,7 +79,6 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
     """Lower and compile a function from `jax.jit` for these arguments (arrays or `jax.ShapeDtypeStruct`s with
     shardings); nothing is executed. `target` names devices that are not there, ``tpu:v4:2x2x2``. Returns the folder
     that was written. Raises CaptureError."""
-    import jax
 
     if not hasattr(step, "lower"):
         raise CaptureError(f"{step!r} is no function from jax.jit")
@@ -87,26 +86,22 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
     lowered = step.lower(*args, **kwargs)
     compiled, text, scheduled = _compile(lowered)
     known = versions(compiled)
-    about = signature(lowered, compiled)
-    identity = None
+    about = signature(step, lowered, compiled)
     if target:
         lowered = step.trace(*args, **kwargs).lower(lowering_platforms=(target.partition(":")[0],))
         text, scheduled = _compile_without_devices(lowered, target), None
         known = {**known, "platform": target, "platform_version": ""}
         about["mesh"]["devices"] = None
-    if scheduled is not None:
-        identity = known_by(_full_text(scheduled, metadata=False))
     printed = lowered.as_text(debug_info=False)
-    obstacle = next((why for pattern, why in OBSTACLES if re.search(pattern, printed)), "")
     content = {
         "schema": SCHEMA,
         "name": label,
         "fingerprint": {"kind": "lowered", "sha256": hashlib.sha256(printed.encode()).hexdigest()},
-        "obstacle": obstacle or _unpassable(about, args, kwargs),
+        "obstacle": obstacle(lowered, printed, args, kwargs),
         "signature": about,
-        "scheduled": identity,
+        "scheduled": None if scheduled is None else known_module(scheduled),
         "versions": known,
-        "settings": {name: str(getattr(jax.config, name, None)) for name in SETTINGS},
+        "settings": settings(),
     }
     folder = pathlib.Path(out) / re.sub(r"[^\w.\-]", "_", label)
     try:
@@ -123,15 +118,26 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
     return folder
 
 
-def _unpassable(about: dict[str, Any], args: Any, kwargs: Any) -> str:
-    """Why a plan cannot take what the function is called with; empty where it can."""
+def obstacle(lowered: Any, text: str, args: Any, kwargs: Any) -> str:
+    """Why no plan of a lowered program, printed as `text`, can run in a job that calls it so; empty where one can."""
     import jax
 
-    if any(str(leaf["dtype"]).startswith("key<") for leaf in (*about["arguments"], *about["results"])):
+    for pattern, why in _OBSTACLES:
+        if re.search(pattern, text):
+            return f"{why}: leave that out of it, or run it as it is"
+    leaves = jax.tree_util.tree_leaves((lowered.args_info, lowered.out_info))
+    if any(str(leaf.dtype).startswith("key<") for leaf in leaves):
         return "a typed PRNG key is among the arguments or results: pass its jax.random.key_data"
-    if len(jax.tree_util.tree_leaves((args, kwargs))) > len(about["arguments"]):
+    if jax.tree_util.tree_structure((args, kwargs)) != lowered.in_tree:
         return "it has static arguments, which a plan cannot carry: bind them before jax.jit"
     return ""
+
+
+def settings() -> dict[str, str]:
+    """Settings of jax that make other programs, as they are now."""
+    import jax
+
+    return {name: str(getattr(jax.config, name, None)) for name in _SETTINGS}
 
 
 def _compile(lowered: Any) -> tuple[Any, str, Any]:
@@ -144,22 +150,22 @@ def _compile(lowered: Any) -> tuple[Any, str, Any]:
     return compiled, text, seen[-1] if seen else None
 
 
-def partitioned(lowered: Any, *, whole: bool = False) -> tuple[Any, dict[str, str]]:
-    """The executable, and what the module is known by as its partitioner left it: for lapstrake_job.py, which compares
-    it with a dump. `whole` switches the compiler's own decomposition off."""
+def partitioned(step: Any, lowered: Any) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """What a step's module is known by as its partitioner left it, and the step's signature, for a job that compares
+    them with a dump. Where the compiler has a decomposition of its own, which dumps are also made without, once more
+    with that switched off."""
     from jax._src.lib import hlo  # type: ignore[attr-defined]  # private in jax, and untyped
 
-    compiled, text = _compile_and_dump(lowered, _WHOLE.get(_platform(lowered), {}) if whole else {})
-    return compiled, known_by(_full_text(hlo.hlo_module_from_text(text), metadata=False))
-
-
-def leaves_whole(lowered: Any) -> bool:
-    """Whether the compiler has a decomposition of its own that can be switched off."""
-    return _platform(lowered) in _WHOLE
+    whole = _WHOLE.get(_platform(lowered))
+    for options in ({}, whole) if whole else ({},):
+        compiled, text = _compile_and_dump(lowered, options)
+        yield known_module(hlo.hlo_module_from_text(text)), signature(step, lowered, compiled)
 
 
 def _compile_and_dump(lowered: Any, options: dict[str, Any]) -> tuple[Any, str]:
-    with _dump_folder() as dump:
+    from jax._src.config import persistent_cache_min_compile_time_secs
+
+    with _dump_folder() as dump, persistent_cache_min_compile_time_secs(math.inf):  # nobody compiles it so again
         compiled = lowered.compile(compiler_options={**_dumping(dump), **options})
         return compiled, _dumped(dump)
 
@@ -235,9 +241,13 @@ def _full_text(module: Any, *, metadata: bool) -> str:
     return text
 
 
+def known_module(module: Any) -> dict[str, str]:
+    """What a module of jaxlib's is known by."""
+    return known_by(_full_text(module, metadata=False))
+
+
 def known_by(text: str) -> dict[str, str]:
-    """What a module, printed without metadata, is known by: a hash of its text, and what its header says. The same as
-    in lapstrake_job.py."""
+    """What a module, printed without metadata, is known by: a hash of its text, and what its header says."""
     header, _, body = text.partition("\n")
     body = body[max(body.find("\n%"), body.find("\nENTRY") if "\n%" not in body else 0) :]
     said = {"sha256": hashlib.sha256(body.encode()).hexdigest()}
@@ -281,8 +291,8 @@ def _compile_without_devices(lowered: Any, target: str) -> str:
         return _dumped(dump)
 
 
-def signature(lowered: Any, compiled: Any) -> dict[str, Any]:
-    """Arguments and results, leaf by leaf, and the mesh they lie on."""
+def signature(step: Any, lowered: Any, compiled: Any) -> dict[str, Any]:
+    """Arguments and results, leaf by leaf, the mesh they lie on, and what the step calls what it gets by place."""
     import jax
 
     infos = jax.tree_util.tree_flatten_with_path(lowered.args_info)[0]
@@ -298,6 +308,7 @@ def signature(lowered: Any, compiled: Any) -> dict[str, Any]:
             "sizes": list(mesh.devices.shape),
             "devices": [sorted(ids).index(id_) for id_ in ids],
         },
+        "parameters": _parameters(step),
         "arguments": [
             {
                 "path": jax.tree_util.keystr(path),
@@ -309,6 +320,14 @@ def signature(lowered: Any, compiled: Any) -> dict[str, Any]:
         ],
         "results": [_leaf(r.shape, r.dtype, s) for r, s in zip(results, outs, strict=True)],
     }
+
+
+def _parameters(step: Any) -> list[str]:
+    try:
+        parameters = inspect.signature(step).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _spread(shardings: Sequence[Any], kept: Sequence[int], count: int) -> list[Any]:
@@ -373,21 +392,16 @@ def versions(compiled: Any) -> dict[str, str]:
 
 
 def _write(path: pathlib.Path, content: bytes) -> None:
-    temporary = ""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # as any other new file; mkstemp's are the owner's alone
         os.replace(temporary, path)
     except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise DiskError(f"cannot write {path}: {error.strerror}") from None
 
 
@@ -483,6 +497,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not os.path.isfile(options.script):
         print(f"{options.script}: a Python script was expected, but there is no such file", file=sys.stderr)
         return _BAD_USAGE
+    here = str(pathlib.Path(__file__).resolve().parent)
+    # As where the script is started alone: its own folder first, and nothing from here.
+    sys.path[:] = [
+        str(pathlib.Path(options.script).resolve().parent),
+        *(p for k, p in enumerate(sys.path) if k or os.path.realpath(p) != here),
+    ]
     try:
         import jax
     except ImportError as error:
@@ -496,12 +516,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     recorder = _Recorder(jax.jit, options)
     setattr(jax, "jit", recorder)  # noqa: B010  # the whole point
     sys.argv = [options.script, *options.arguments]
-    here = str(pathlib.Path(__file__).resolve().parent)
-    # As where the script is started alone: its own folder first, and nothing from here.
-    sys.path[:] = [
-        str(pathlib.Path(options.script).resolve().parent),
-        *(p for k, p in enumerate(sys.path) if k or os.path.realpath(p) != here),
-    ]
     failed = ""
     try:
         runpy.run_path(options.script, run_name="__main__")
