@@ -54,7 +54,7 @@ def spoken(path: str, signature: Mapping[str, Any]) -> str:
 
 
 def mesh_of(lowered: Any, called: Any, written: Mapping[str, Any]) -> Any:
-    """The mesh that the arguments lie on, or that the step was jitted for. Raises Mismatch for another than the plan's."""
+    """The mesh that the arguments lie on, or that the step was jitted for. Raises Mismatch for another mesh."""
     compile_args = getattr(getattr(lowered, "_lowering", None), "compile_args", {})
     leaves = jax.tree_util.tree_leaves(called)
     shardings = [*(getattr(leaf, "sharding", None) for leaf in leaves), *compile_args.get("in_shardings", ())]
