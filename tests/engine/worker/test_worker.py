@@ -22,6 +22,8 @@ from engine.worker.call import last_words
 from engine.worker.pool import Pool
 
 JOBS = "tests.engine.worker.jobs"
+LONG = 60.0
+"""Seconds after which a test gives up: a busy machine may give a process none of its time for some."""
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +66,10 @@ def test_a_prepared_worker_serves_the_next_call_after_what_it_was_prepared_with(
 
 
 def test_calls_at_the_same_time_run_in_different_processes(pool: Pool) -> None:
-    slow = pool.start(f"{JOBS}:count_slowly", 0.2)
+    slow = pool.start(f"{JOBS}:count_slowly", LONG)
     assert pool.call(f"{JOBS}:add", 1, 1) == 2
-    assert slow.result() == "counted"
+    assert not slow.poll()
+    slow.kill()
 
 
 def test_the_environment_is_that_of_the_worker(pool: Pool) -> None:
@@ -78,9 +81,14 @@ def test_the_environment_is_that_of_the_worker(pool: Pool) -> None:
 
 def test_progress_arrives(pool: Pool) -> None:
     seen: list[float] = []
-    pool.call(f"{JOBS}:count_slowly", 0.4, control=Control(lambda fraction, message: seen.append(fraction)))
+
+    def enough() -> bool:
+        return len({fraction for fraction in seen if 0 < fraction < 1}) > 2
+
+    control = Control(lambda fraction, message: seen.append(fraction), stop=enough)
+    with pytest.raises(Cancelled):
+        pool.call(f"{JOBS}:count_slowly", LONG, control=control)
     assert seen == sorted(seen)
-    assert len({fraction for fraction in seen if 0 < fraction < 1}) > 2
 
 
 def test_what_is_found_on_the_way_arrives_in_order(pool: Pool) -> None:
@@ -91,19 +99,18 @@ def test_what_is_found_on_the_way_arrives_in_order(pool: Pool) -> None:
 
 def test_a_polled_call_can_be_followed(pool: Pool) -> None:
     handle = pool.start(f"{JOBS}:count_slowly", 0.3)
-    messages = set()
     while not handle.poll():
-        messages.add(handle.progress[1])
         time.sleep(0.01)
-    assert "counting" in messages
+    assert handle.progress[1] == "counting"
     assert handle.result() == "counted"
 
 
 def test_cancelling_stops_a_call_that_listens_and_keeps_its_worker(pool: Pool) -> None:
     before = pool.call(f"{JOBS}:process_id")
-    handle = pool.start(f"{JOBS}:count_slowly", 60.0)
-    handle.wait(0.1)
-    handle.cancel()
+    handle = pool.start(f"{JOBS}:count_slowly", LONG)
+    while handle.progress[1] != "counting":
+        handle.wait(0.1)
+    handle.cancel(LONG)
     with pytest.raises(Cancelled):
         handle.result()
     assert pool.call(f"{JOBS}:process_id") == before
@@ -123,26 +130,24 @@ def test_a_blocking_call_is_cancelled_through_its_control(pool: Pool) -> None:
     started = time.monotonic()
     control = Control(stop=lambda: time.monotonic() - started > 0.2)
     with pytest.raises(Cancelled):
-        pool.call(f"{JOBS}:count_slowly", 60.0, control=control)
+        pool.call(f"{JOBS}:count_slowly", LONG, control=control)
 
 
 def test_a_deadline_kills_and_says_what_was_going_on(pool: Pool) -> None:
-    with pytest.raises(TimedOut, match=r"no answer within 1 s while hanging"):
-        pool.call(f"{JOBS}:hang", deadline=1.0)
+    pool.call(f"{JOBS}:add", 1, 2)  # so that starting a worker takes none of the time
+    with pytest.raises(TimedOut, match=r"no answer within 2 s while hanging"):
+        pool.call(f"{JOBS}:hang", deadline=2.0)
     assert pool.call(f"{JOBS}:add", 1, 2) == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX")
 def test_what_the_worker_started_dies_with_it(pool: Pool, tmp_path: Path) -> None:
     file = tmp_path / "pid"
+    pool.call(f"{JOBS}:add", 1, 2)  # so that starting a worker takes none of the time
     with pytest.raises(TimedOut):
-        pool.call(f"{JOBS}:start_child_and_hang", str(file), deadline=1.5)
+        pool.call(f"{JOBS}:start_child_and_hang", str(file), deadline=3.0)
     child = int(file.read_text())
-    for _ in range(100):
-        if not is_running(child):
-            return
-        time.sleep(0.02)
-    pytest.fail(f"process {child} outlived its worker")
+    assert ends(child), f"process {child} outlived its worker"
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks into /proc")
@@ -151,7 +156,7 @@ def test_a_worker_of_a_worker_is_cancelled_with_it(pool: Pool, tmp_path: Path) -
     handle = pool.start(f"{JOBS}:wait_for_a_worker_that_hangs", str(file))
     while not (file.exists() and file.read_text()):
         handle.wait(0.02)
-    handle.cancel()
+    handle.cancel(LONG)
     with pytest.raises(Cancelled):
         handle.result()
     assert not is_running(int(file.read_text()))
@@ -240,11 +245,7 @@ def test_workers_leave_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     )
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     pid = int(ran.stdout)
-    for _ in range(100):
-        if not is_running(pid):
-            return
-        time.sleep(0.02)
-    pytest.fail(f"worker {pid} outlived its parent")
+    assert ends(pid), f"worker {pid} outlived its parent"
 
 
 def test_a_program_ends_though_workers_wait(tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ def test_a_program_ends_though_workers_wait(tmp_path: Path) -> None:
         f"    print(worker.call('{JOBS}:add', 1, 2))\n"
         f"    worker.start('{JOBS}:hang').wait(0.3)\n"
     )
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=20)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=LONG)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "")
 
 
@@ -265,6 +266,14 @@ def test_last_words_of_both_loggers() -> None:
     )
     assert last_words("x.h:3: Check failed: ok\n") == "x.h:3: Check failed: ok"
     assert last_words("all well\n") == ""
+
+
+def ends(pid: int) -> bool:
+    """Whether a process comes to its end, soon on an idle machine."""
+    until = time.monotonic() + LONG
+    while is_running(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not is_running(pid)
 
 
 def is_running(pid: int) -> bool:
