@@ -14,6 +14,8 @@ from engine.session.variant import Variant
 
 PATIENCE = 8.0
 """Seconds that a run may take."""
+WAITING = 2.0
+"""Seconds that a collective may wait for other devices."""
 LITTLE = 1 << 30
 """Bytes that a starved run gets beyond what its process has."""
 
@@ -21,6 +23,12 @@ LITTLE = 1 << 30
 def soon(variants: tuple[Variant, ...], options: RunOptions, folder: str, *, control: Control) -> Timed:
     """As `app.run_work.run`, with a near deadline."""
     return run_work.run(variants, replace(options, deadline=PATIENCE), folder, control=control)
+
+
+def stuck(variants: tuple[Variant, ...], options: RunOptions, folder: str, *, control: Control) -> Timed:
+    """As `app.run_work.run`, where devices soon count as waiting for each other without end."""
+    with patch("engine.execute.timing.RENDEZVOUS", WAITING):
+        return run_work.run(variants, options, folder, control=control)
 
 
 def starved(variants: tuple[Variant, ...], options: RunOptions, folder: str, *, control: Control) -> Timed:

@@ -80,7 +80,7 @@ STARVED = pytest.mark.skipif(sys.platform != "linux", reason="the worker is limi
 @pytest.mark.parametrize(
     ("text", "instead", "said"),
     [
-        pytest.param(DEADLOCK, "soon", "deadlock: devices wait for each other", id="deadlock"),
+        pytest.param(DEADLOCK, "stuck", "deadlock: devices wait for each other", id="deadlock"),
         pytest.param(ENDLESS, "soon", "did not end within 8 s", id="endless loop", marks=pytest.mark.full),
         pytest.param(sorting(1 << 28), "starved", "ran out of memory on 4 CPU devices", id="memory", marks=STARVED),
     ],

@@ -39,7 +39,7 @@ def test_zeros_are_refused(tmp_path: Path) -> None:
 
 
 def test_devices_that_are_not_there_are_said() -> None:
-    for platform in platforms_found(deadline=30.0):
+    for platform in platforms_found():
         if platform.problem:
             with pytest.raises(UnsupportedError, match=r"no devices of that platform are attached: .+"):
                 measure([Entrant("m", read_here(SUMMED.encode()))], RunOptions(platform=platform.name, deadline=60.0))
@@ -57,7 +57,7 @@ def test_wrong_uses() -> None:
 
 
 def test_platforms_have_devices_or_a_reason() -> None:
-    found = {platform.name: platform for platform in platforms_found(deadline=30.0)}
+    found = {platform.name: platform for platform in platforms_found()}
     assert list(found) == ["cpu", "gpu", "tpu"]
     assert found["cpu"].count >= 1
     assert found["cpu"].kind

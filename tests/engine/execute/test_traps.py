@@ -80,9 +80,10 @@ def test_an_all_gather_along_a_minor_dimension() -> None:
 # --- runs that end badly --------------------------------------------------------------------------------------------
 
 
-def test_a_deadlock_in_a_run() -> None:
+def test_a_deadlock_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.execute.timing.RENDEZVOUS", 2.0)
     with pytest.raises(WorkerError, match="deadlock: devices wait for each other"):
-        timed(DEADLOCK, deadline=8.0)
+        timed(DEADLOCK, deadline=60.0)
 
 
 def test_an_endless_loop_in_a_run() -> None:
