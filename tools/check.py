@@ -90,10 +90,10 @@ def start(linter: Linter) -> subprocess.Popen[str]:
 
 
 def pytest_command(full: bool) -> list[str]:
-    """The whole test suite over all cores; `full` adds the matrices that take minutes."""
+    """The whole test suite over all cores; `full` adds the matrices that take minutes, and draws more."""
     workers = max(2, min(os.cpu_count() or 2, 8))
     command = [sys.executable, "-m", "pytest", "-n", str(workers), "--dist", "worksteal"]
-    return [*command, "-m", "full or not full"] if full else command
+    return [*command, "-m", "full or not full", "--hypothesis-profile", "many"] if full else command
 
 
 def test_environment() -> dict[str, str]:

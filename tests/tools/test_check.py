@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import settings
 
 from tools import check
 from tools.check import Linter
@@ -55,6 +56,13 @@ def test_without_qt_nothing_is_skipped_but_all_stops(monkeypatch: pytest.MonkeyP
 def test_full_run_takes_every_mark() -> None:
     assert "full or not full" in check.pytest_command(full=True)
     assert "full or not full" not in check.pytest_command(full=False)
+
+
+def test_full_run_draws_more(pytestconfig: pytest.Config) -> None:
+    command = check.pytest_command(full=True)
+    profile = command[command.index("--hypothesis-profile") + 1]
+    assert settings.get_profile(profile).max_examples > 5 * settings.get_profile("lapstrake").max_examples
+    assert not settings.get_profile(profile).derandomize
 
 
 def test_failing_tests_fail_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
