@@ -127,6 +127,8 @@ class Units:
     """Picoseconds that a step of an einsum, one window of either operand, takes beside its work."""
     tail: float
     """Share that does not hide of the shorter of a step's matmul and its vector work."""
+    adding: float
+    """Elements per second of an einsum's result that a step adds to what the steps before it left."""
     window: float
     """Bytes of an array that have to come before anything is done with it, while the rest streams beside the work.
     Einsums have windows of their own (`engine.cost.windows`)."""

@@ -162,6 +162,7 @@ def _units(table: Figures, share: int) -> Units:
         vmem=table.number("vmem_kibibytes", 0.0) * 1024,
         step=round(table.number("step_nanoseconds", 0.0) * 1e3),
         tail=table.number("tail", 0.0),
+        adding=table.positive("adding_gigaelements", inf) * 1e9 / share,
         window=table.number("window_kibibytes", 0.0) * 1024 / share,
         launch=round(launch * 1e3),
         scalar=round(table.number("scalar_nanoseconds", launch) * 1e3),

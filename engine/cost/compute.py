@@ -60,7 +60,7 @@ def einsum_time(
 def work_time(work: Work, chip: Chip) -> int:
     """Picoseconds: the launch, then matmul units, vector units and memories side by side.
 
-    Form and constants for TPUs follow the production compiler's own estimates for v4 (`benchmarks/fit.py`). What passes
+    Form and constants for TPUs follow the production compiler's own estimates (`benchmarks/fit.py`). What passes
     the vector units costs by its bytes, the time of HBM and theirs; narrow elements cost their unpacking too;
     element-wise operations hardly count. Einsums are cut into windows (`engine.cost.windows`) where chips have `vmem`;
     otherwise, and where no windows fit, the times of the resources join as (Σ tᵖ)^(1/p) with p = `Units.overlap`, after
@@ -105,6 +105,7 @@ def pace(chip: Chip, dtype: str, scale: float = 1.0) -> Pace:
         onchip=units.onchip_bandwidth / units.cores,
         step=units.step / PICO,
         tail=units.tail,
+        adding=units.adding / units.cores,
         cores=units.cores,
     )
 

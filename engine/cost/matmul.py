@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
-from math import gcd, prod
+from math import gcd, inf, prod
 from types import MappingProxyType
 
 import numpy as np
@@ -36,6 +36,10 @@ class Matmul:
     """Of the wider operand, as HLO writes it."""
     passes: int = 1
     """Products of narrower numbers that a wide one is made of, at the precision asked for."""
+    block: float = inf
+    """Columns that are loaded into the matmul units together. An operand that lies with its contracting dimension
+    innermost is turned over on its way there, and of several dimensions of its own (heads, and the features of a head)
+    the inner one alone."""
 
     @property
     def macs(self) -> float:
@@ -136,13 +140,23 @@ def _dense(
                 (left, right)[1 - side][pair[1 - side]] = size
     joined_left = {pair[0] for pair in (*batch, *contracting)}
     joined_right = {pair[1] for pair in (*batch, *contracting)}
+    own = {d: size for d, size in enumerate(right) if d not in joined_right}
+    n = prod(own.values())
     return Matmul(
         batch=prod(left[a] for a, _ in batch),
         m=prod(size for d, size in enumerate(left) if d not in joined_left),
-        n=prod(size for d, size in enumerate(right) if d not in joined_right),
+        n=n,
         k=prod(left[a] for a, _ in contracting),
         dtype=dtype,
+        block=_block(rhs, {b for _, b in contracting}, own, n),
     )
+
+
+def _block(shape: ShapeProto, contracted: Set[int], own: Mapping[int, float], n: float) -> float:
+    """`Matmul.block` of a second operand, whose `own` dimensions have these extents and `n` columns in all."""
+    order = shape.layout.minor_to_major or range(len(shape.dimensions))[::-1]
+    inner, beside, *_ = *[d for d in order if shape.dimensions[d] > 1], -1, -1
+    return own[beside] if inner in contracted and own.get(beside, n) < n else inf
 
 
 def _convolution(
@@ -182,7 +196,9 @@ def _convolution(
         else:
             m *= out * changed[0]
             k *= valid / out * changed[1] if out else 0.0
-    return Matmul(batch, m, n, k, dtype)
+    out = numbers.kernel_output_feature_dimension
+    own = {out: rhs.dimensions[out] * scale.get((1, out), 1.0)}
+    return Matmul(batch, m, n, k, dtype, block=_block(rhs, {numbers.kernel_input_feature_dimension}, own, n))
 
 
 _BUILDERS: Mapping[str, Callable[..., Matmul]] = MappingProxyType(

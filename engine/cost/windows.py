@@ -42,6 +42,8 @@ class Cuts:
     """Multiplications of a step, idle parts of tiles included."""
     share: Floats
     """Of the result, in one window."""
+    held: Floats
+    """Elements of the result that a window adds up, idle parts of tiles included."""
     hbm: Floats
     """Bytes."""
     onchip: Floats
@@ -62,6 +64,8 @@ class Pace:
     """Seconds that a step takes beside its work."""
     tail: float
     """Share that does not hide of the shorter of a step's matmul and its vector work."""
+    adding: float
+    """Elements of a window's result that are added to what earlier steps left, where a contraction takes several."""
     cores: int
     """They share the windows of the result."""
 
@@ -90,8 +94,9 @@ def cut(matmul: Matmul, hbm: Sequence[float], onchip: Sequence[float], units: Un
         rows=np.ceil(matmul.m / rows)[fits],
         columns=np.ceil(matmul.n / columns)[fits],
         batches=np.ceil(matmul.batch / batch)[fits],
-        macs=(batch * _busy(rows, columns, units) * depth * matmul.passes)[fits],
+        macs=(batch * _busy(rows, columns, units) * depth * matmul.passes)[fits] * _idle(matmul, units),
         share=shares[Role.WRITTEN][fits],
+        held=(batch * rows * columns)[fits],
         hbm=in_hbm[:, fits],
         onchip=in_chip[:, fits],
     )
@@ -112,6 +117,12 @@ def _busy(rows: Floats, columns: Floats, units: Units) -> Floats:
     return np.minimum(one, other)
 
 
+def _idle(matmul: Matmul, units: Units) -> float:
+    """How often the matmul units' time is taken where blocks of columns leave part of them idle."""
+    wide, block = units.tile[1], max(matmul.block, _LANES)
+    return 1.0 if block >= wide else wide / block
+
+
 def _up(size: Floats, unit: int) -> Floats:
     rounded: Floats = np.ceil(size / unit) * unit
     return rounded
@@ -122,7 +133,7 @@ def seconds(cuts: Cuts, vector: Floats | float, pace: Pace) -> Floats:
     moved = cuts.hbm / pace.hbm + cuts.onchip / pace.onchip
     operands = moved[Role.LHS] + moved[Role.RHS]
     result = moved[Role.READ] + moved[Role.WRITTEN]
-    multiply = cuts.macs / pace.macs
+    multiply = cuts.macs / pace.macs + np.where(cuts.steps > 1, cuts.held / pace.adding, 0.0)
     finish = vector * cuts.share * pace.cores
     last = np.maximum(multiply, finish) + pace.tail * np.minimum(multiply, finish) + pace.step
     anew = np.maximum(last, operands + result)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -51,6 +53,37 @@ def test_the_partner_of_a_changed_dimension_follows(
 ) -> None:
     found = matmul(DOT, sizes)
     assert (found.batch, found.m, found.n, found.k) == expected
+
+
+HEADS = """
+  x = bf16[512,4096]{1,0} parameter(0)
+  w = bf16[16,128,4096]LAYOUT parameter(1)
+  ROOT d = bf16[512,16,128]{2,1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={2}
+"""
+SPATIAL_HEADS = """
+  x = bf16[512,4096,1]{1,0,2} parameter(0)
+  w = bf16[16,128,4096]LAYOUT parameter(1)
+  ROOT d = bf16[512,16,128]{2,1,0} convolution(x, w), window={size=16 pad=15_15 rhs_reversal=1}, dim_labels=bf0_0oi->b0f
+"""
+
+
+@pytest.mark.parametrize("text", [HEADS, SPATIAL_HEADS])
+@pytest.mark.parametrize(("layout", "block"), [("{2,1,0}", 128), ("", 128), ("{1,2,0}", inf), ("{2,0,1}", inf)])
+def test_heads_of_an_operand_that_lies_turned_are_loaded_alone(text: str, layout: str, block: float) -> None:
+    """The contracted dimension innermost, and a head's features beside it."""
+    if text is HEADS and layout == "{2,0,1}":
+        block = 16  # the heads themselves lie beside it
+    found = matmul(text.replace("LAYOUT", layout))
+    assert (found.n, found.block) == (16 * 128, block)
+
+
+def test_blocks_change_with_their_dimension() -> None:
+    """One head is all there is to load, and half of each head leaves half a block."""
+    text = HEADS.replace("LAYOUT", "{2,1,0}")
+    assert matmul(text, {(1, 0): 1}).block == inf
+    assert matmul(text, {(1, 1): 64}).block == 64
+    text = SPATIAL_HEADS.replace("LAYOUT", "{2,1,0}")
+    assert matmul(text, {(1, 1): 64}).block == 64
 
 
 ROWS = """

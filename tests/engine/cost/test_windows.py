@@ -78,6 +78,25 @@ def test_one_window_is_moved_before_it_is_multiplied(beside: int) -> None:
     assert seconds(cuts, 0.0, at)[whole] == pytest.approx(expected)
 
 
+def test_heads_leave_half_of_larger_matmul_units_idle() -> None:
+    """Blocks of 128 columns in units of 256; units of 128 are as wide as a block."""
+    plain = Matmul(1, 4096, 2048, 2048, "bf16")
+    for chip, longer in ((load_chip("tpu-v6e"), 2.0), (V5P, 1.0)):
+        whole, heads = (
+            cut(m, moved(plain.m, plain.n, plain.k), NOTHING, chip.units) for m in (plain, replace(plain, block=128))
+        )
+        assert heads.macs == pytest.approx(longer * whole.macs)
+
+
+def test_steps_of_a_split_contraction_add_up_what_they_find() -> None:
+    matmul, at = Matmul(1, 1024, 1024, 8192, "bf16"), pace(V5P, "bf16")
+    cuts = cut(matmul, NOTHING, NOTHING, V5P.units)
+    without, adding = seconds(cuts, 0.0, at), seconds(cuts, 0.0, replace(at, adding=1e12))
+    windows = np.maximum(cuts.batches * cuts.rows * cuts.columns / at.cores, 1)
+    more = np.where(cuts.steps > 1, windows * cuts.steps * cuts.held / 1e12, 0.0)
+    assert adding - without == pytest.approx(more)
+
+
 def test_operands_are_read_again_where_their_windows_take_turns() -> None:
     """Steps of 1024³ of 8192³: each moves a window of either operand, and half of them are multiplied by each core."""
     side = 8192
