@@ -48,6 +48,7 @@ CASES: Mapping[str, Case] = {
     "probe_v4": Case("tpu:v4:1x1x1"),
     "probe_v5e": Case("tpu:v5e:1x1"),
     "probe_v5p": Case("tpu:v5p:1x1x1"),
+    "probe_v6e": Case("tpu:v6e:1x1"),
     # layers, batch, sequence, features, heads, head size, hidden
     "decoder_v4-2x2x1_2x2_d2048": Case("tpu:v4:2x2x1", _on(2, 2), (2, 16, 1024, 2048, 16, 128, 5504)),
     "decoder_v4-2x2x4_4x4_d6144_whole": Case(
@@ -67,6 +68,11 @@ CASES: Mapping[str, Case] = {
         "tpu:v5e:4x4", _on(4, 4), (2, 32, 2048, 5120, 40, 128, 13824), WITHOUT_DECOMPOSITION
     ),
     "decoder_v5p-2x2x1_2x2_d3072": Case("tpu:v5p:2x2x1", _on(2, 2), (2, 16, 2048, 3072, 24, 128, 8192)),
+    # With its probe what v6e's constants are fitted on; the next was looked at meanwhile.
+    "decoder_v6e-2x2_2x2_d2048": Case("tpu:v6e:2x2", _on(2, 2), (2, 8, 2048, 2048, 16, 128, 5632)),
+    "decoder_v6e-2x4_2x4_d4096_whole": Case(
+        "tpu:v6e:2x4", _on(2, 4), (2, 8, 4096, 4096, 32, 128, 14336), WITHOUT_DECOMPOSITION
+    ),
     # Compiled after the form of the model and its constants were settled, and nothing was changed for them.
     "decoder_v5p-2x2x2_2x4_d4096": Case("tpu:v5p:2x2x2", _on(2, 4), (2, 16, 4096, 4096, 32, 128, 14336)),
     "decoder_v5e-2x4_2x4_d3584_whole": Case(
@@ -74,6 +80,14 @@ CASES: Mapping[str, Case] = {
     ),
     "decoder_v5p-2x2x4_4x4_d6144_whole": Case(
         "tpu:v5p:2x2x4", _on(4, 4), (2, 32, 2048, 6144, 48, 128, 16384), WITHOUT_DECOMPOSITION
+    ),
+    "decoder_v6e-4x4_4x4_d6144": Case("tpu:v6e:4x4", _on(4, 4), (2, 16, 2048, 6144, 48, 128, 16384)),
+    "decoder_v6e-2x2_2x2_d3072": Case("tpu:v6e:2x2", _on(2, 2), (2, 16, 1024, 3072, 24, 128, 8192)),
+    "decoder_v6e-4x4_4x4_d8192_whole": Case(
+        "tpu:v6e:4x4", _on(4, 4), (2, 16, 2048, 8192, 64, 128, 28672), WITHOUT_DECOMPOSITION
+    ),
+    "decoder_v6e-2x4_2x4_d5120_whole": Case(
+        "tpu:v6e:2x4", _on(2, 4), (2, 16, 2048, 5120, 40, 128, 13824), WITHOUT_DECOMPOSITION
     ),
 }
 

@@ -1,7 +1,7 @@
 """Times that others published for overlapped collectives, next to what this program predicts.
 
 ``python -m benchmarks.published`` writes each case as a small module, evaluates it as a user would, and prints the
-error. Every row is held out: the TPU constants were fitted to the compiler's estimates for v4 (`benchmarks.fit`), the
+error. Every row is held out: the TPU constants were fitted to the compiler's own estimates (`benchmarks.fit`), the
 GPU ones to other measurements (`benchmarks.fit_gpu`), and neither reads these.
 
 Sources: the scaling book's chapter on JAX (https://jax-ml.github.io/scaling-book/jax-stuff/), JAX's guide to collective

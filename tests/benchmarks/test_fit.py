@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from benchmarks.costs import read_module
-from benchmarks.fit import CORES, FITTED_ON, FOUND, GRIDS, fit, objective, samples, times, units_of, v4_files
+from benchmarks.costs import below_hbm, read_module
+from benchmarks.fit import CORES, FITS, Samples, files_of, fit, fitted_on, objective, samples, times, units_of
 from benchmarks.fit_gpu import (
     CHIPS,
     DEPTHS,
@@ -29,50 +27,54 @@ from engine.cost.compute import PICO, work_time
 from engine.cost.estimates import estimated_cycles
 from engine.cost.work import Reader
 
-LARGE_TILES = ("tpu-v6e", "tpu-v7x")
-"""Chips whose `matmul_efficiency` is their own, for their tiles are not v4's."""
+
+def samples_of(name: str) -> Samples:
+    return samples(files_of(name), load_chip(name), CORES[name])
 
 
-def test_only_v4_is_read() -> None:
-    assert len(v4_files()) >= 9
-    assert all("v4" in file.name and "v5" not in file.name for file in v4_files())
+def test_a_fit_reads_its_own_chip_alone() -> None:
+    assert len(files_of("tpu-v4")) >= 9
+    assert all("v4" in file.name and "v5" not in file.name for file in files_of("tpu-v4"))
+    assert [file.name for file in files_of("tpu-v6e")] == list(FITS["tpu-v6e"].files)
+    assert [name for name in CORES if fitted_on(name) == name] == list(FITS)
 
 
 @pytest.mark.parametrize("name", CORES)
 def test_shipped_units_follow_from_the_fit(name: str) -> None:
     """To the digits that the files give."""
-    shipped, derived = load_chip(name).units, units_of(name, FOUND)
-    if name in LARGE_TILES:
-        derived = replace(derived, matmul_efficiency=shipped.matmul_efficiency)
-    for field in ("narrow", "ports", "vector", "onchip_bandwidth", "window", "launch"):
+    shipped, derived = load_chip(name).units, units_of(name, FITS[fitted_on(name)].found)
+    for field in ("narrow", "ports", "vector", "onchip_bandwidth", "adding", "window", "launch"):
         assert getattr(shipped, field) == pytest.approx(getattr(derived, field), rel=2e-3), field
     fitted = ("fill", "matmul_efficiency", "hbm_efficiency", "matmul_hbm_efficiency", "tail", "overlap")
     assert [getattr(shipped, f) for f in fitted] == [getattr(derived, f) for f in fitted]
 
 
-def test_the_fit_prices_as_the_engine_does() -> None:
+@pytest.mark.parametrize("name", FITS)
+def test_the_fit_prices_as_the_engine_does(name: str) -> None:
     """`times` is `work_time`, in cycles and for all fusions at once."""
-    chip, file = load_chip(FITTED_ON), v4_files()[0]
+    chip, file = load_chip(name), files_of(name)[0]
     module = read_module(file)
     reader = Reader(module)
     fusions = [i for i in module.instructions.values() if i.opcode == "fusion" and estimated_cycles(i)]
-    works = [work for work in map(reader.work, fusions) if not work.scalar]
+    priced = [(work, estimated_cycles(i) or 0) for i in fusions if not (work := reader.work(i)).scalar]
+    works = [work for work, cycles in priced if not below_hbm(cycles, work, chip)]
     ours = [work_time(work, chip) / PICO * chip.units.clock for work in works]
-    assert times(samples([file], chip, CORES[FITTED_ON]), FOUND) == pytest.approx(np.array(ours), rel=2e-3)
+    assert times(samples([file], chip, CORES[name]), FITS[name].found) == pytest.approx(np.array(ours), rel=2e-3)
 
 
-def test_no_constant_alone_does_better() -> None:
-    found = samples(v4_files(), load_chip(FITTED_ON), CORES[FITTED_ON])
-    reached = objective(found, FOUND)
-    for name, grid in GRIDS.items():
-        best = min(objective(found, {**FOUND, name: value}) for value in grid)
-        assert best >= reached * (1 - 1e-3), name
+@pytest.mark.parametrize("name", FITS)
+def test_no_constant_alone_does_better(name: str) -> None:
+    found, best = samples_of(name), FITS[name].found
+    reached = objective(found, best)
+    for constant, grid in FITS[name].grids.items():
+        moved = min(objective(found, {**best, constant: value}) for value in grid)
+        assert moved >= reached * (1 - 1e-3), constant
 
 
 @pytest.mark.full
-def test_the_fit_yields_what_ships() -> None:
-    found = samples(v4_files(), load_chip(FITTED_ON), CORES[FITTED_ON])
-    assert fit(found)[0] == FOUND
+@pytest.mark.parametrize("name", FITS)
+def test_the_fit_yields_what_ships(name: str) -> None:
+    assert fit(samples_of(name), FITS[name].grids)[0] == FITS[name].found
 
 
 @pytest.mark.parametrize("name", CHIPS)

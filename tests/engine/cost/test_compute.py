@@ -178,6 +178,7 @@ COMPILED = [
     ("tpu-v5e", "benchmarks/data/step_v5e-2x4_2x4_d4096_whole.hlo.gz"),
     ("tpu-v5e", "benchmarks/data/decoder_v5e-2x2_2x2_d2048.hlo.gz"),
     ("tpu-v5p", "benchmarks/data/step_v5p-2x2x2_2x4_d4096.hlo.gz"),
+    ("tpu-v6e", "benchmarks/data/decoder_v6e-2x4_2x4_d5120_whole.hlo.gz"),
 ]
 
 
