@@ -9,7 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.ir.module import Module
 from engine.quantities import gain_text, microseconds, signed_time_text, time_text
 from engine.session.correspondence import correspond
@@ -93,6 +93,10 @@ def _differences(match: Match) -> Sequence[Difference]:
     return differences(match.base.timeline, match.base_keys, match.other.timeline, match.other_keys)[:_MOST]
 
 
+_ABSENT = "not there"
+"""In place of the time in a module that has no such instruction."""
+
+
 def _listed(first: Part, other: Part, match: Match, rows: Sequence[Difference]) -> Table:
     title = f"where the time of the compute stream went, waits included: {match.other.name}"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
@@ -102,9 +106,9 @@ def _listed(first: Part, other: Part, match: Match, rows: Sequence[Difference]) 
     for row in rows:
         mine = _named(_names(first.module, match.base, match.in_base(row.key)))
         theirs = _named(_names(other.module, match.other, match.in_other(row.key)))
-        alone = f"{mine or theirs}  (only in {first.label if mine else other.label})"
-        name = alone if not (mine and theirs) else mine if mine == theirs else f"{mine} ↔ {theirs}"
-        times = (time_text(t.stream) if t.stream else "–" for t in (row.base, row.other))
+        name = f"{mine} ↔ {theirs}" if mine and theirs and mine != theirs else mine or theirs
+        sides = ((mine, row.base), (theirs, row.other))
+        times = ((time_text(t.stream) if t.stream else "–") if there else _ABSENT for there, t in sides)
         table.add_row(name, signed_time_text(row.stream), *times)
     return table
 

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from app.cli.main import DONE
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.chips.chip import DomainLinks, TorusLinks
 from engine.chips.library import chips, load_chip
 from engine.quantities import bytes_text

@@ -15,7 +15,7 @@ from rich.table import Table
 from app.cli import loading, schema
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.errors import UsageError
 from engine.execute.targets import Target, check_installed
 from engine.export.writing import write_atomically

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from app.cli.console import progress
 from app.cli.main import DONE
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.execute.devices import Platform, platforms_found
 from engine.execute.memory import available_bytes
 from engine.quantities import bytes_text

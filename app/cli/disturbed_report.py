@@ -9,7 +9,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.control import Control
 from engine.quantities import microseconds, time_text
 from engine.session.variant import Variant
@@ -35,7 +35,7 @@ def show(spreads: Spreads, text: str) -> None:
         title=f"with {text}, every device simulated (times predicted; links are shared as undisturbed)",
         title_justify="left",
     )
-    table.add_column("variant", no_wrap=True)
+    table.add_column("variant", overflow="fold")
     for name in ("undisturbed", "last device", "slowdown", "of own work", "first device", "waits, median"):
         table.add_column(name, justify="right", no_wrap=True)
     for variant, found in spreads:

@@ -7,7 +7,7 @@ import inspect
 from rich import box
 from rich.table import Table
 
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.options import fields_of
 from engine.registry import Registry
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.quantities import microseconds, time_text
 from engine.session.measured import Measured, Observation
 

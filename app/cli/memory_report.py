@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.quantities import bytes_text
 from engine.session.variant import Variant
 from engine.simulate.memory import Peak, peak_of

@@ -22,6 +22,7 @@ from engine.quantities import time_text
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import is_faster
 from engine.session.measured import Measured, best_match, measured_variant
+from engine.session.notes import by_kind
 from engine.session.plan import AS_LOADED, plain_plan
 from engine.session.pruning import default_variants
 from engine.session.variant import UNLIKE, Variant, notes_of
@@ -98,8 +99,11 @@ def _measured(
 
 def show(arguments: Namespace, module: Module, evaluator: Evaluator, variants: Sequence[Variant]) -> None:
     """The report as tables on standard output; what was inferred goes to standard error."""
-    for text in notes_of(variants):
-        note(arguments, f"note: {text}")
+    for kind in by_kind(notes_of(variants)):
+        for text in kind.shown:
+            note(arguments, f"note: {text}")
+        if kind.counted:
+            note(arguments, f"note: {kind.counted} (--json lists all)")
     tables.show_module(module, evaluator.machine)
     tables.show_candidates(variants, module)
     tables.show_variants(variants)

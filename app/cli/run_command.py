@@ -14,7 +14,7 @@ from rich.table import Table
 from app.cli import loading, measured_report
 from app.cli.console import note, progress
 from app.cli.main import DONE
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.chips.machine import Machine
 from engine.control import Control
 from engine.errors import UsageError
@@ -107,10 +107,10 @@ def _show(module: Module, machine: Machine, found: Run) -> None:
     repeats = len(found.ran[0].timing.times)
     out.print(f"{module.name}: measured on {where}{alone}, {repeats} executions of each, in turn")
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("variant", overflow="fold")
-    for name in ("median", "", "quartiles apart", "fastest", f"predicted for {machine.chip.name}"):
+    table.add_column("\nvariant", overflow="fold")
+    for name in ("\nmedian", "", "quartiles\napart", "\nfastest", f"predicted for\n{machine.chip.name}"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("order", overflow="fold")
+    table.add_column("\norder", overflow="fold")
     base = found.ran[0].timing.median
     for ran in found.ran:
         timing = ran.timing

@@ -13,7 +13,7 @@ from rich.table import Table
 from app.cli import loading
 from app.cli.console import note, progress
 from app.cli.main import DONE
-from app.cli.tables import console
+from app.cli.paper import console
 from engine.control import Control
 from engine.errors import UsageError
 from engine.export.plot import Series, plot_svg

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from app.cli.paper import console, lines_of
 from engine.chips.machine import Machine
 from engine.cost.costs import Origin
 from engine.ir.module import Module
-from engine.passes.rows import Row, rows_of
+from engine.passes.rows import Row, merged, rows_of
 from engine.quantities import bytes_text, counted_text, gain_text, time_text
 from engine.session.judging import Judgement
 from engine.session.tuning import Tuning
@@ -30,21 +30,20 @@ from engine.session.variant import (
 
 _MOST_TRIALS = 10
 _MOST_REASONS = 5
-_PIPE_WIDTH = 200
-"""Columns where standard output is no terminal."""
-
-
-class _Console(Console):
-    """Leaves a reader that went away to `main`, which knows the exit status for it."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
-def console() -> Console:
-    """Standard output. Nothing printed is markup: names of instructions and origins of times have brackets."""
-    made = _Console(highlight=False, markup=False)
-    return made if made.is_terminal else _Console(highlight=False, markup=False, width=_PIPE_WIDTH)
+_FIGURES = (
+    "\nmakespan",
+    "",
+    "\ncompute",
+    "\ntransfers",
+    "\nexposed",
+    "peak\nmemory",
+    "in\nflight",
+    "\nbound",
+    "\noverlap",
+)
+"""Headings of two lines: a page has no room for nine long ones beside each other."""
+_ROOM = (110, 96)
+"""Columns of a page below which the last of the figures is left out, and the one before it."""
 
 
 def show_module(module: Module, machine: Machine) -> None:
@@ -58,33 +57,38 @@ def show_module(module: Module, machine: Machine) -> None:
 
 
 def show_candidates(variants: Sequence[Variant], module: Module) -> None:
-    """One line for alike sites of the best of the variants that gives verdicts; times are of one execution, gains are
-    the sum over the row."""
+    """One line for alike sites of the best of the variants that gives verdicts, and the verdict under it; times are of
+    one execution, gains are the sum over the row."""
     verdicts = with_verdicts(variants)
     if verdicts is None:
         console().print(f"\n{unjudged_in_words(module, variants)}\n")
         return
-    rows = rows_of(verdicts.candidates)
-    title = f"{counted_text(len(verdicts.candidates), 'collective')}, {verdicts_in_words(variants, verdicts)}"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for name in ("", "collective", "kind", "N"):
-        table.add_column(name, no_wrap=True)
-    for name in ("comp", "comm", "ring", "extra", "gain"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold")
-    for row in rows:
-        table.add_row(*_cells(row))
-    console().print(table)
+    out = console()
+    out.print(f"\n{counted_text(len(verdicts.candidates), 'collective')}, {verdicts_in_words(variants, verdicts)}\n")
+    rows = [(_cells(alike), _verdict(alike)) for alike in merged(rows_of(verdicts.candidates))]
+    heading = ("", "collective", "N", "comp", "comm", "ring", "extra", "gain")
+    for line in lines_of(heading, rows, 2, out.width):
+        out.print(line, soft_wrap=True)
+    out.print()
 
 
-def _cells(row: Row) -> Iterable[str]:
-    first = row.candidates[0]
-    times = f" ×{len(row.candidates)}" if len(row.candidates) > 1 else ""
-    kind = first.kind if first.case in (None, "scatter") else f"{first.kind}, {first.case}"
+def _cells(alike: Sequence[Row]) -> tuple[str, ...]:
+    first = alike[0].candidates[0]
+    count = sum(len(row.candidates) for row in alike)
+    times = f" ×{count}" if count > 1 else ""
     gate = first.gate
     terms = [time_text(t) for t in (gate.comp, gate.comm, gate.ring, gate.extra)] if gate else [""] * 4
-    gain = time_text(row.gain) if gate else ""
-    return ("●" if first.chosen else "○", first.id + times, kind, str(first.group_size), *terms, gain, first.reason)
+    gain = time_text(sum(row.gain for row in alike)) if gate else ""
+    return ("●" if first.chosen else "○", first.id + times, str(first.group_size), *terms, gain)
+
+
+def _verdict(alike: Sequence[Row]) -> str:
+    """Which sites besides the first, of what kind they are, and why they are decomposed or not."""
+    first = alike[0].candidates[0]
+    kind = first.kind if first.case in (None, "scatter") else f"{first.kind}, {first.case}"
+    others = [row.candidates[0].id for row in alike[1:]]
+    named = f"also {', '.join(others)}; " if others else ""
+    return f"{named}{kind}: {first.reason}"
 
 
 def show_variants(variants: Sequence[Variant]) -> None:
@@ -94,9 +98,14 @@ def show_variants(variants: Sequence[Variant]) -> None:
         box=box.SIMPLE_HEAD,
         title=f"variants, one step (times predicted by {costs_in_words(variants)})",
         title_justify="left",
+        padding=(0, 0, 0, 1),
+        show_edge=False,
+        pad_edge=False,
     )
-    table.add_column("variant", overflow="fold")
-    for name in ("makespan", "", "compute", "transfers", "exposed", "overlap", "peak memory", "in flight", "bound"):
+    table.add_column("\nvariant", overflow="fold")
+    out = console()
+    spared = sum(out.width < room for room in _ROOM)
+    for name in _FIGURES[: len(_FIGURES) - spared]:
         table.add_column(name, justify="right", no_wrap=True)
     rows: dict[tuple[str, ...], list[str]] = {}
     for variant in variants:
@@ -108,19 +117,19 @@ def show_variants(variants: Sequence[Variant]) -> None:
             time_text(m.compute),
             time_text(m.comm),
             time_text(m.exposed),
-            f"{m.overlap_fraction:.0%}" if m.transfer_union else "",
             "" if measured else f"{'▲ ' if variant.over_memory else ''}{bytes_text(m.peak_memory)}",
             "" if measured else f"{m.max_in_flight} of {_total(variant)}",
             "" if measured else time_text(m.lower_bound),
+            f"{m.overlap_fraction:.0%}" if m.transfer_union else "",
         )
         rows.setdefault((variant.plan.passes, *cells), []).append(variant.name + mark)
     for (_, *shown), those in rows.items():
-        table.add_row("; ".join(those), *shown)
-    console().print(table)
+        table.add_row("; ".join(those), *shown[: len(shown) - spared])
+    out.print(table)
     for said in (*_in_force(variants), *_unlike(variants)):
-        console().print(said, markup=False)
+        out.print(said, markup=False)
     for text, names in memory_warnings(variants):
-        console().print(f"▲ {'; '.join(names)}: {text}")
+        out.print(f"▲ {'; '.join(names)}: {text}")
 
 
 def _unlike(variants: Sequence[Variant]) -> Iterable[str]:

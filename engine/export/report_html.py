@@ -10,9 +10,10 @@ from engine.chips.machine import Machine
 from engine.cost.costs import Origin
 from engine.export.svg import Strip, timelines_svg
 from engine.ir.module import Module
-from engine.passes.rows import rows_of
+from engine.passes.rows import merged, rows_of
 from engine.quantities import bytes_text, gain_text, time_text
 from engine.session.judging import Judgement
+from engine.session.notes import by_kind
 from engine.session.tuning import Trial, Tuning
 from engine.session.variant import (
     UNLIKE,
@@ -51,8 +52,9 @@ def report_html(
         module=module,
         instructions=len(module.instructions),
         machine=machine,
-        variants=[_variant(v, variants[0]) for v in variants],
-        rows=rows_of(candidates),
+        variants=_merged([_variant(v, variants[0]) for v in variants]),
+        base=variants[0].name,
+        rows=merged(rows_of(candidates)),
         warnings=memory_warnings(variants),
         collectives=len(candidates) or collectives_in(module),
         unjudged=unjudged_in_words(module, variants).capitalize(),
@@ -63,7 +65,7 @@ def report_html(
         trials=sorted(search.trials, key=_slowest_last) if search is not None else (),
         judgement=judgement,
         headline="" if search is None else _headline(search),
-        notes=notes_of(variants),
+        notes=by_kind(notes_of(variants)),
         picture=timelines_svg([Strip(f"{v.name} — {time_text(v.metrics.makespan)}", v.timeline) for v in variants]),
     )
 
@@ -81,13 +83,24 @@ def _slowest_last(trial: Trial) -> tuple[bool, int]:
     return trial.makespan is None, trial.makespan or 0
 
 
+def _merged(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for variants that differ in their names and schedulers alone."""
+    rows: dict[str, dict[str, Any]] = {}
+    for one in shown:
+        rest = {key: value for key, value in one.items() if key not in ("name", "plans")}
+        row = rows.setdefault(repr((one["plans"][0].passes, rest)), one | {"name": "", "plans": []})
+        row["name"] = "; ".join(filter(None, (row["name"], one["name"])))
+        row["plans"] = [*row["plans"], *one["plans"]]
+    return list(rows.values())
+
+
 def _variant(variant: Variant, base: Variant) -> dict[str, Any]:
     compared = variant is not base and variant.compares_with(base)
     change = gain_text(base.metrics.makespan, variant.metrics.makespan) if compared else ""
     names = variant.priced_unlike(base) if compared else ()
     return {
         "name": variant.name,
-        "plan": variant.plan,
+        "plans": [variant.plan],
         "budget": variant.schedule.budget,
         "metrics": variant.metrics,
         "change": f"{change} {UNLIKE} {unlike_in_words(names)}" if names else change,

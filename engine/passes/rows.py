@@ -28,3 +28,13 @@ def rows_of(candidates: Sequence[Candidate]) -> tuple[Row, ...]:
         groups.setdefault((candidate.row or candidate.id, candidate.chosen), []).append(candidate)
     rows = [Row(key, tuple(members)) for (key, _), members in groups.items()]
     return tuple(sorted(rows, key=lambda row: (not row.candidates[0].chosen, -row.gain)))
+
+
+def merged(rows: Sequence[Row]) -> tuple[tuple[Row, ...], ...]:
+    """Rows of which all that a report says is the same, together, in the order of the first of each."""
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        first = row.candidates[0]
+        said = (first.chosen, first.kind, first.case, first.group_size, first.gate, first.reason, row.gain)
+        groups.setdefault(said, []).append(row)
+    return tuple(map(tuple, groups.values()))

@@ -32,6 +32,7 @@ class Inspector(QScrollArea):
         """What jobs found out about places, as long as it is of use."""
         self._asking: tuple[Variant, int] | None = None
         """The instruction whose place a job explains."""
+        self._every_note = False
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -63,7 +64,7 @@ class Inspector(QScrollArea):
         found = selected_instruction(session)
         if found is None:
             self.bars.set_terms(None)
-            self.above.setText(sections.about_variant(session))
+            self.above.setText(sections.about_variant(session, every_note=self._every_note))
             self.below.setText("")
             return
         variant, instruction = found
@@ -98,6 +99,9 @@ class Inspector(QScrollArea):
         if kind == "explain" and found is not None:
             self._explain(session, _key_of(session, found[0]), found[0], int(number))
             self._say_again()
+        if target == sections.NOTES:
+            self._every_note = not self._every_note
+            self._session_changed(session, frozenset({"selection"}))
         if kind == "try":
             self._try_others(session)
         if kind == "instruction" and found is not None:

@@ -9,6 +9,7 @@ from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.passes.candidate import Candidate
 from engine.quantities import bytes_text, count_text, time_text
 from engine.session.matching import shown_in, standing_for
+from engine.session.notes import Kind, by_kind
 from engine.session.session import Session
 from engine.session.variant import Variant
 from views.fusion.early import Early, early_of, tried_of
@@ -17,6 +18,8 @@ from views.ports import Host
 from views.timeline.budget_marks import sentence
 from views.timeline.paint_header import OVER, SCALED, SOURCES, origin_text
 
+NOTES = "notes"
+"""Target of the link that shows all notes, or few again."""
 _MOST_LINKS = 12
 _MOST_HELD = 4
 """Starts that the budget kept waiting of which an alike site tells."""
@@ -196,8 +199,17 @@ _SIMULATED = frozenset({"lower bound", "peak memory", "most in flight", "FLOPS u
 """What profiles do not tell."""
 
 
-def about_variant(session: Session) -> str:
-    """What stands there while nothing is selected: figures of the active variant, and what they assume."""
+def _noted(kind: Kind, *, every: bool) -> str:
+    """Notes of one kind, and what opens or folds the rest of them."""
+    said = [escape(note) for note in (*kind.shown, *(kind.more if every else ()))]
+    if kind.more:
+        said.append(f'<a href="{NOTES}">{"fewer" if every else kind.counted}</a>')
+    return "".join(f"<p style='margin:0 0 4px 0'>{text}</p>" for text in said)
+
+
+def about_variant(session: Session, *, every_note: bool = False) -> str:
+    """What stands there while nothing is selected: figures of the active variant, and what they assume; many notes of
+    one kind are folded unless `every_note` is asked for."""
     entry = session.active_entry
     if entry is not None and entry.variant is None and entry.error:
         return f"<p><b>{entry.key} {entry.ending}</b></p><p>{escape(entry.error)}</p>"
@@ -224,11 +236,12 @@ def about_variant(session: Session) -> str:
     check = _section("Numbers", f"<p style='margin:0'>{escape(entry.check.text)}</p>") if entry.check else ""
     facts = session.facts
     notes = (*(facts.notes if facts is not None else ()), *variant.notes)
-    listed = "".join(f"<p style='margin:0 0 4px 0'>{escape(note)}</p>" for note in dict.fromkeys(notes))
+    listed = "".join(_noted(kind, every=every_note) for kind in by_kind(notes))
     title = (
         f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {escape(session.title_of(entry))}</b></p>"
     )
     warning = _section(
         "Memory", f"<p style='margin:0'>{escape(variant.memory_warning)}</p>" if variant.over_memory else ""
     )
-    return title + _table(rows, "gray") + warning + check + _section("Assumed", listed)
+    given_way = _section("Default plan", f"<p style='margin:0'>{escape(entry.remark)}</p>" if entry.remark else "")
+    return title + _table(rows, "gray") + warning + check + given_way + _section("Assumed", listed)

@@ -25,7 +25,8 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_run_prints_timings_of_both(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_prints_timings_of_both(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     assert main(["run", SAMPLE, *PLAN, "--repeats", "2", "--warmup", "0", "--devices", "4"]) == 0
     out, err = capsys.readouterr()
     assert "measured on 4 cpu devices (cpu), 2 executions of each, in turn" in out

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.main import main
+from app.cli.paper import PIPE_WIDTH
 from app.cli.tables import show_trials, show_variants
 from engine.cost.costs import Origin
 from engine.session.plan import Plan
@@ -22,7 +23,10 @@ SAMPLE = str(SAMPLES / "mlp_fig3_train_2x4_bf16.hlo")
 @pytest.mark.parametrize(
     ("origin", "mark"), [(Origin.MODEL, ""), (Origin.COMPILER, " [compiler]"), (Origin.MEASURED, " [measured]")]
 )
-def test_a_row_says_where_its_times_come_from(origin: Origin, mark: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_says_where_its_times_come_from(
+    origin: Origin, mark: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     base, other = variant(name="as loaded"), variant(name="with [red] brackets")
     show_variants([base, replace(other, timeline=replace(other.timeline, source=origin))])
     (row,) = [line for line in capsys.readouterr().out.splitlines() if "brackets" in line]
@@ -73,3 +77,28 @@ def test_a_missing_folder_is_named_before_the_work(
     assert out == ""
     assert err.count("\n") == 1, "refused before the module is read, of which there are notes"
     assert f"there is no folder {tmp_path / 'none'}" in err
+
+
+WIDTHS = (60, 80, 100, 120, 200)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_reports_keep_to_the_page_and_cut_no_figure(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that is too narrow for the figures is exceeded rather than figures cut; words are wrapped."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["report", SAMPLE, "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= max(width, 80)
+    assert not any("…" in line for line in lines)
+    ends = {len(line.rstrip()) for line in lines if line.startswith(("● ", "○ "))}
+    assert len(ends) == 1, "figures stand in columns"
+
+
+def test_reports_that_are_piped_are_a_page_wide(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["report", SAMPLE, "--quiet"]) == 0
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= PIPE_WIDTH
