@@ -12,6 +12,7 @@ from app.ahead import Ahead
 from app.jobs import Jobs
 from engine import worker
 from engine.ir.module import Module
+from tests.patience import LONG
 from tests.places import SAMPLES
 
 SAMPLE = SAMPLES / "mlp_chain_forward_4_f32.hlo"
@@ -36,7 +37,7 @@ def test_a_job_takes_over_the_reading_of_its_file(ahead: Ahead, jobs: Jobs, qtbo
     call = ahead.take(str(SAMPLE), SAMPLE.read_bytes())
     assert call is not None
     jobs.start("reading", "no.such.module:load", done=found.append, begun=lambda: call)
-    qtbot.waitUntil(lambda: bool(found), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(found), timeout=LONG)
     assert len(found[0][0].instructions) > 10
     assert ahead.take(str(SAMPLE), SAMPLE.read_bytes()) is None
 

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.actions.table import ACTIONS
 from app.explorer import Explorer
+from tests.patience import LONG
 from tests.places import SAMPLES
 
 FILES = (
@@ -96,4 +97,4 @@ def test_nothing_breaks(
         disorder.step()  # pytest-qt fails the test for what a slot raises
     monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Discard)
     explorer.open(str(SAMPLES / FILES[0]))
-    qtbot.waitUntil(lambda: any(e.variant for e in explorer.store.state.entries), timeout=60_000)
+    qtbot.waitUntil(lambda: any(e.variant for e in explorer.store.state.entries), timeout=LONG)

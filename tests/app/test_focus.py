@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.explorer import Explorer
 from tests.app.test_replacing import FORWARD
 from tests.app.waiting import opened
+from tests.patience import LONG
 
 _MOST = 200
 
@@ -67,7 +68,7 @@ def test_focus_leaves_a_pane_that_another_covers(qtbot: QtBot, explorer: Explore
         next(each for each in inside if each.isVisible() and each.isEnabled()).setFocus()
         assert is_in(pane)
         window.docks[taken].raise_()
-        qtbot.waitUntil(partial(is_out, pane))
+        qtbot.waitUntil(partial(is_out, pane), timeout=LONG)
         assert is_in(window.docks[taken]), taken
 
 

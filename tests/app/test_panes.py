@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
+from tests.patience import LONG
 
 
 def tabs(explorer: Explorer) -> QTabBar:
@@ -27,7 +28,7 @@ def test_a_pane_has_the_room_that_it_needs_or_was_given_while_it_is_in_front(qtb
     def choose(title: str) -> int:
         at = next(n for n in range(bar.count()) if bar.tabText(n) == title)
         QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(at).center())
-        qtbot.waitUntil(lambda: window.panes.front() == title)
+        qtbot.waitUntil(lambda: window.panes.front() == title, timeout=LONG)
         qtbot.wait(20)
         return window.docks[title].height()
 

@@ -366,10 +366,10 @@ def test_panes_and_notices_leave_the_timelines_their_height(qtbot: QtBot, explor
     before = window.timelines.height()
     for show in (explorer.show_graph, lambda: explorer.show_export("bundle"), lambda: window.show_pane("Fusion")):
         show()  # with the room that it needs to be read
-        qtbot.waitUntil(lambda: window.timelines.height() < before)
+        qtbot.waitUntil(lambda: window.timelines.height() < before, timeout=LONG)
         for title in ("HLO", "Runs", "Table", "Log"):
             window.show_pane(title)
-            qtbot.waitUntil(lambda: window.timelines.height() == before)
+            qtbot.waitUntil(lambda: window.timelines.height() == before, timeout=LONG)
             qtbot.wait(5)
             assert window.timelines.height() == before, title
     text = "what is wrong with it, in many words " * 20 + "\n\n" + "\n".join(f"line {n}" for n in range(9))
@@ -381,4 +381,4 @@ def test_panes_and_notices_leave_the_timelines_their_height(qtbot: QtBot, explor
     assert window.notices.verticalScrollBar().maximum() > 0
     assert window.notices.height() < 160
     window.notices.clear()
-    qtbot.waitUntil(lambda: window.timelines.height() == before)
+    qtbot.waitUntil(lambda: window.timelines.height() == before, timeout=LONG)

@@ -8,9 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from engine.session.session import Entry, Session
-
-LONG = 60_000
-"""Milliseconds after which a test gives up."""
+from tests.patience import LONG as LONG
 
 
 def drawn(explorer: Explorer) -> bool:

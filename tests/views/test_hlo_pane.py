@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from tests.patience import LONG
 from tests.views.fake_host import FakeHost
 from views.hlo_text.folds import Folds
 from views.hlo_text.lines import MOST_DIFFED, Printed, definitions, pieces, printed
@@ -175,7 +176,7 @@ class TestHlo:
         monkeypatch.setattr(host, "print_text", lambda _, beside, arrived: arrivals.append(arrived))
         pane.activateWindow()
         pane.active.setFocus()
-        qtbot.waitUntil(pane.active.hasFocus)
+        qtbot.waitUntil(pane.active.hasFocus, timeout=LONG)
         pane.both.setChecked(True)
         assert not pane.active.isVisible()
         assert pane.hasFocus()

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from engine.session import edits
 from engine.timeline.timeline import Category
+from tests.patience import LONG
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
 from views.candidates.collectives import Collectives
@@ -18,7 +19,7 @@ from views.fusion.pane import FusionPane
 from views.graph.pane import GraphPane
 from views.hlo_text.pane import HloPane
 from views.inspector.inspector import Inspector
-from views.stale import PATIENCE_MS, StaleNote, stale_text
+from views.stale import StaleNote, stale_text
 from views.timeline.table import TablePane
 
 
@@ -67,7 +68,7 @@ def test_a_plan_that_takes_a_moment_needs_no_words(qtbot: QtBot) -> None:
     host.store.become("Replan", edits.planned(session, "A", replace(session.entries[0].plan, scheduler="exact")))
     assert "being planned anew" in stale_text(host.store.state.active_entry)
     assert note.isHidden()
-    qtbot.waitUntil(lambda: not note.isHidden(), timeout=10 * PATIENCE_MS)
+    qtbot.waitUntil(lambda: not note.isHidden(), timeout=LONG)
     host.store.undo()
     assert note.isHidden()
 

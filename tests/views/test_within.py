@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from tests.patience import LONG
 from views.within import Within
 
 
@@ -50,5 +51,5 @@ def test_what_comes_later_makes_nothing_larger(qtbot: QtBot) -> None:
     layout = inner.layout()
     assert layout is not None
     layout.addWidget(label)
-    qtbot.waitUntil(lambda: within.verticalScrollBar().maximum() > 0)
+    qtbot.waitUntil(lambda: within.verticalScrollBar().maximum() > 0, timeout=LONG)
     assert within.minimumSizeHint() == least

@@ -17,6 +17,7 @@ from engine.session.choices import DIMENSIONS
 from engine.session.plan import AS_LOADED, Plan
 from engine.session.session import FIRST, ModuleFile
 from engine.session.tuning import Trial
+from tests.patience import LONG
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
 from views.export.pane import BUNDLE, ExportPane
@@ -295,9 +296,9 @@ def test_in_a_low_window_the_trials_come_into_view(qtbot: QtBot, pane: ExportPan
     def seen() -> int:
         return table.rect().translated(table.mapTo(pane, QPoint())).intersected(pane.rect()).height()
 
-    qtbot.waitUntil(lambda: seen() < table.height() // 2)
+    qtbot.waitUntil(lambda: seen() < table.height() // 2, timeout=LONG)
     exporter.become(progress=Progress(Stage.SEARCHING, trials=(SLOW, FAST)))
-    qtbot.waitUntil(lambda: seen() == table.height())
+    qtbot.waitUntil(lambda: seen() == table.height(), timeout=LONG)
 
 
 def _next(answers: list[QMessageBox.StandardButton], *_: object) -> QMessageBox.StandardButton:

@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from engine.errors import UsageError
+from tests.patience import LONG
 from tests.views.fake_host import host_of
 from tests.views.synthetic import variant
 from views.timeline.axis import TimeRange
@@ -58,7 +59,7 @@ def test_enter_walks_through_the_hits_and_escape_ends(qtbot: QtBot) -> None:
     assert host.store.state.selection == first
     assert view.overlay.found is not None
     bar.line.setText("/(/")
-    qtbot.waitUntil(lambda: "regular expression" in bar.count.text())
+    qtbot.waitUntil(lambda: "regular expression" in bar.count.text(), timeout=LONG)
     QTest.keyClick(bar.line, Qt.Key.Key_Escape)
     assert bar.isHidden()
     assert view.overlay.found is None

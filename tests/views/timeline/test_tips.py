@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
 from engine.session.plan import AS_LOADED
+from tests.patience import LONG
 from tests.views.fake_host import host_of
 from tests.views.synthetic import variant
 from views.timeline.axis import TimeRange
@@ -34,6 +35,6 @@ def test_headers_and_lanes_say_what_they_are_in_full(qtbot: QtBot) -> None:
             assert tip_at(scene, QPointF(300, scene.y(row.top) + row.height / 2)) == ""
     place = header.toPoint()
     QApplication.sendEvent(view.viewport(), QHelpEvent(QHelpEvent.Type.ToolTip, place, view.mapToGlobal(QPoint(5, 5))))
-    qtbot.waitUntil(lambda: name.strip() in QToolTip.text())
+    qtbot.waitUntil(lambda: name.strip() in QToolTip.text(), timeout=LONG)
     QToolTip.hideText()
     view.close()

@@ -14,6 +14,7 @@ from engine.session.lanes import Lanes
 from engine.session.plan import Plan
 from engine.session.session import Session
 from engine.timeline.timeline import Category
+from tests.patience import LONG
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
 from views.ports import JobState
@@ -232,7 +233,7 @@ def test_changing_the_plan_glides_and_lands(qtbot: QtBot, view: TimelineView, ho
     entry = host.store.state.entries[1]
     faster = replace(variant(2, overlap=True), plan=entry.plan)
     host.store.settle(entries=edits.arrived(host.store.state, "B", faster).entries)
-    qtbot.waitUntil(lambda: not view.scene().gliding, timeout=2000)
+    qtbot.waitUntil(lambda: not view.scene().gliding, timeout=LONG)
     shown = host.store.state.entries[1].variant
     assert shown is faster
 
