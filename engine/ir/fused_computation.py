@@ -5,9 +5,10 @@ Much cheaper than adding to an empty computation one by one: nothing in it can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from engine.hlo.hlo_pb2 import ShapeProto
+from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
 from engine.ir.numbering import LOCAL_BITS
 
@@ -43,6 +44,13 @@ class FusedComputation:
         made.shape.CopyFrom(operand.shape)
         self._parameters.append(made)
         return self._name(made, f"{operand.name}.param", operand.id)
+
+    def tuple(self, results: Sequence[int], named: Instruction) -> int:
+        """Put in the tuple of several results, named after an instruction that comes of it. Returns its id."""
+        by_id = {i.id: i.shape for i in self._proto.instructions}
+        made = self._proto.instructions.add(opcode="tuple", operand_ids=results)
+        made.shape.CopyFrom(shapes.tuple_of(by_id[r] for r in results))
+        return self._name(made, f"{named.name}.results", named.id)
 
     def finish(self, result: int) -> None:
         """Make `result` what it computes, and hand it to the editor."""

@@ -1,13 +1,15 @@
 """Instructions gathered into clusters, each to become one fusion; what a cluster accepts is XLA's kind of rules.
 
-A member's users all lie in its cluster, but for the root's. So no cluster can be part of a cycle. What einsums take is
-what the TPU compiler's do (libtpu 0.0.51, by compiling small programs).
+A member's users all lie in its cluster, but for the results'. While the root is the only result no cluster can be part
+of a cycle; `merging` then gives some more. What einsums take is what the TPU compiler's do (libtpu 0.0.51, by compiling
+small programs).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.ir.opcodes import ELEMENTWISE
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.roles import REPEATABLE, Role
 
@@ -16,18 +18,14 @@ MOST_MEMBERS = 256
 MOST_OPERANDS = 64
 """Arrays that one fusion reads."""
 MOST_COPIES = 4
-"""Readers for which a cheap instruction is done again rather than written to memory."""
+"""Readers for which an instruction is done again rather than written to memory."""
 
 _AFTER_EINSUM = ("slice", "reshape", "bitcast")
 """Indexing that an einsum's result may pass through inside its fusion; where a dynamic slice lies is known too late."""
-BEFORE_EINSUM = frozenset(
-    {
-        "add", "and", "bitcast", "broadcast", "compare", "convert", "copy", "dynamic-slice", "iota", "maximum",
-        "minimum", "multiply", "negate", "not", "or", "pad", "reshape", "reverse", "select", "slice", "subtract",
-        "transpose",
-    }
-)  # fmt: skip
-"""What an einsum's operand may be made by inside its fusion: cheap enough to be done for every tile that reads it."""
+BEFORE_EINSUM = ELEMENTWISE | {
+    "bitcast", "broadcast", "dynamic-slice", "iota", "pad", "reshape", "reverse", "slice", "transpose"
+}  # fmt: skip
+"""What an einsum's operand may be made by inside its fusion, for every tile that reads it anew."""
 
 
 @dataclass
@@ -39,12 +37,19 @@ class Cluster:
     members: list[int]
     """Descending positions; the root comes first."""
     einsum: int = -1
+    further: list[int] = field(default_factory=list)
+    """Other members that are needed outside."""
     copies: dict[int, None] = field(default_factory=dict)
     """Instructions outside that are done again inside."""
     epilogue: set[int] = field(default_factory=set)
     """Members from which only element-wise work leads to the root: an einsum may feed these."""
     prologue: set[int] = field(default_factory=set)
     """Members that the einsum reads, directly or through each other."""
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """Members that are needed outside, the root first."""
+        return self.root, *self.further
 
 
 class Clusters:
@@ -57,6 +62,7 @@ class Clusters:
         self.all: dict[int, Cluster] = {}
         self.holders: dict[int, list[int]] = {}
         """For a node that is only copied into its readers, the numbers of their clusters."""
+        self._behind: dict[int, bool] = {}
 
     def alone(self, node: int) -> Cluster:
         """Begin a cluster with `node` as its root."""
@@ -82,6 +88,28 @@ class Clusters:
         for cluster in clusters:
             cluster.copies[node] = None
             self._mark(node, cluster)
+
+    def absorb(self, cluster: Cluster, reader: Cluster) -> None:
+        """Make `reader`, which reads results of `cluster`, part of it; what nothing else needs is no result then."""
+        del self.all[reader.number]
+        for member in reader.members:
+            self.of[member] = cluster.number
+        cluster.members.extend(reader.members)
+        cluster.copies |= reader.copies
+        cluster.epilogue |= reader.epilogue
+        for copied in reader.copies:
+            others = [n for n in self.holders[copied] if n not in (reader.number, cluster.number)]
+            self.holders[copied] = [*others, cluster.number]
+        results = [r for r in (*cluster.results, *reader.results) if self._is_needed(r, cluster)]
+        cluster.root, cluster.further = results[0], results[1:]
+
+    def holding(self, node: int) -> list[int]:
+        """Numbers of the clusters that compute `node`."""
+        return [self.of[node]] if self.of[node] >= 0 else self.holders.get(node, [])
+
+    def _is_needed(self, node: int, cluster: Cluster) -> bool:
+        """Whether anything outside reads it."""
+        return node == self.body.root or any(self.holding(u) != [cluster.number] for u in self.body.users[node])
 
     def readers(self, node: int) -> list[Cluster] | None:
         """The clusters that read `node`; None where something outside any cluster does, or nothing does."""
@@ -112,6 +140,8 @@ class Clusters:
         if role is Role.EINSUM:
             return self._refuse_einsum(node, users, cluster)
         if any(u in cluster.prologue for u in users):
+            if self._ends_einsum(node):
+                return "it is part of the fusion of the einsum before it"
             opcode = self.body.instructions[node].opcode
             if opcode not in BEFORE_EINSUM:
                 return f"{opcode} would be computed again for every tile of the einsum"
@@ -141,7 +171,20 @@ class Clusters:
         """Whether `node` is cheap enough to be done once in each of `clusters`, and each takes it."""
         if len(clusters) > MOST_COPIES or self.body.instructions[node].opcode not in REPEATABLE:
             return False
+        if self._ends_einsum(node):
+            return False
         return all(self.refusal(node, c) is None for c in clusters)
+
+    def _ends_einsum(self, node: int) -> bool:
+        """Whether element-wise work leads to it from an einsum that nothing else reads: then it is done there."""
+        if self.body.roles[node] is not Role.ELEMENTWISE:
+            return False
+        known = self._behind.get(node)
+        if known is None:
+            own = [o for o in self.body.operands[node] if self.body.users[o] == [node]]
+            known = any(self.body.roles[o] is Role.EINSUM or self._ends_einsum(o) for o in own)
+            self._behind[node] = known
+        return known
 
     def _refuse_einsum(self, node: int, users: list[int], cluster: Cluster) -> str | None:
         if cluster.einsum >= 0:

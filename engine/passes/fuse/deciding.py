@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.clusters import Cluster, Clusters
+from engine.passes.fuse.merging import merge
 from engine.passes.fuse.roles import Role
 
 Judge = Callable[[int, tuple[int, ...]], bool]
@@ -67,6 +68,7 @@ def decide(body: Body, keep_out: Judge, choices: Choices) -> Decided:
             clusters.copy_into(node, readers)
         else:
             clusters.alone(node)
+    merge(body, clusters, choices.apart)
     return Decided(clusters, tuple(contests))
 
 
@@ -79,8 +81,8 @@ def _place_einsum(
     choices: Choices,
     contests: list[Contest],
 ) -> None:
-    # With several readers (slices that take its result apart, say) it is written out: one fusion for all would need
-    # several results, which compilers do not give an einsum's.
+    # With several readers it is written out; those that take it element by element may still join it (`merging`),
+    # slices that take it apart do not.
     wanted = _wanted(body, node, choices)
     if len(readers) > 1 or wanted is False or clusters.refusal(node, readers[0]) is not None:
         clusters.alone(node)

@@ -60,7 +60,7 @@ def _apart(body: Body, contest: Contest) -> Fusion:
 
 def _alternatives(body: Body, cluster: Cluster) -> Iterator[Alternative]:
     """Split off the einsum; give a reader of two einsums the other one."""
-    if cluster.einsum < 0 or cluster.einsum == cluster.root:
+    if cluster.einsum < 0 or cluster.einsum in cluster.results:
         return
     name = body.instructions[cluster.einsum].name
     yield Alternative(f"leave {name} apart", "apart", name)
@@ -75,7 +75,7 @@ def _together(reader: str, einsum: str) -> Alternative:
 
 
 def _saved(body: Body, cluster: Cluster) -> int:
-    inner = (m for m in cluster.members if m != cluster.root)
+    inner = (m for m in cluster.members if m not in cluster.results)
     return sum(2 * body.size(m) for m in inner)
 
 

@@ -55,7 +55,9 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
                 built[operand] = fused.parameter(editor.instruction(operand))
                 operands.append(operand)
         built[source.id] = fused.copy(source, built)
-    fused.finish(built[root.id])
+    results = [editor.instruction(body.instructions[r].id) for r in cluster.results]
+    inner = [built[r.id] for r in results]
+    fused.finish(inner[0] if len(inner) == 1 else fused.tuple(inner, root))
     fusion = HloInstructionProto(opcode="fusion", shape=fused.result, fusion_kind=_kind(body, cluster))
     fusion.operand_ids.extend(operands)
     fusion.called_computation_ids.append(fused.id)
@@ -63,8 +65,17 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     fusion.frontend_attributes.CopyFrom(root.frontend_attributes)
     origins = [body.instructions[m].id for m in members]
     made = editor.add(computation, fusion, name=f"{root.name}.fusion", origins=origins, before=root.id)
-    editor.replace_uses(root.id, made.id)
-    editor.remove_dead([root.id])
+    if len(results) == 1:
+        editor.replace_uses(root.id, made.id)
+    else:
+        for number, result in enumerate(results):
+            element = HloInstructionProto(opcode="get-tuple-element", tuple_index=number, shape=result.shape)
+            element.operand_ids.append(made.id)
+            element.metadata.CopyFrom(result.metadata)
+            name = f"{result.name}.result"
+            taken = editor.add(computation, element, name=name, origins=(result.id,), before=root.id)
+            editor.replace_uses(result.id, taken.id)
+    editor.remove_dead([r.id for r in results])
     return Emitted(made.id, cluster)
 
 
@@ -72,4 +83,4 @@ def _kind(body: Body, cluster: Cluster) -> str:
     """XLA's name of the fusion's kind: what its emitter is chosen by."""
     if cluster.einsum >= 0:
         return "kOutput"
-    return "kInput" if body.roles[cluster.root] is Role.REDUCE else "kLoop"
+    return "kInput" if any(body.roles[r] is Role.REDUCE for r in cluster.results) else "kLoop"

@@ -27,8 +27,8 @@ INDEXING = frozenset(
     ["bitcast", "broadcast", "concatenate", "dynamic-slice", "iota", "pad", "reshape", "reverse", "slice", "transpose"]
 )
 EINSUMS = frozenset(["dot", "convolution"])
-REPEATABLE = INDEXING - {"concatenate", "transpose", "reverse", "pad"} | {"convert", "copy", "compare", "negate", "not"}
-"""Cheap enough to be done once in every reader instead of being written to memory."""
+REPEATABLE = INDEXING - {"concatenate", "transpose", "reverse", "pad"} | ELEMENTWISE
+"""What is done once in every reader instead of being written to memory, exponentials and the like too."""
 
 
 def role_of(instruction: HloInstructionProto) -> Role:

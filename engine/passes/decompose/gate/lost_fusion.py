@@ -18,7 +18,8 @@ from engine.ir.opcodes import ELEMENTWISE
 from engine.passes.decompose.emit.sinking import source_of, users_of
 from engine.passes.decompose.site import EinsumUse
 from engine.passes.fuse.clusters import BEFORE_EINSUM, MOST_COPIES
-from engine.passes.fuse.roles import REPEATABLE
+from engine.passes.fuse.roles import REPEATABLE, role_of
+from engine.passes.fuse.roles import Role as FusionRole
 
 _MOVES = frozenset({"bitcast", "broadcast", "copy", "dynamic-slice", "iota", "pad", "reshape", "slice", "transpose"})
 """What computes nothing."""
@@ -67,7 +68,7 @@ def put_behind(flow: Flow, editor: Editor, use: EinsumUse) -> Work | None:
 def _prologue(flow: Flow, value: int, readers: Collection[int]) -> tuple[int, ...]:
     """What would be computed inside the fusion of `readers` to give `value`; empty where it comes from memory.
 
-    What has other readers too is there only where it is cheap enough to be done again in each of them.
+    What has other readers too is there only where it is done again in each of them.
     """
     members: dict[int, bool] = {}
     """Whether it is computed for these readers alone."""
@@ -76,12 +77,32 @@ def _prologue(flow: Flow, value: int, readers: Collection[int]) -> tuple[int, ..
         found, alone = work.pop()
         if found in members or found in flow.roots or flow.opcodes[found] not in BEFORE_EINSUM:
             continue
+        if _ends_einsum(flow, found):
+            continue
         users = flow.users(found)
         alone = alone and all(user in members or user in readers for user in users)
-        if alone or (flow.opcodes[found] in REPEATABLE and len(users) <= MOST_COPIES):
+        if alone or (flow.opcodes[found] in REPEATABLE and len(users) <= MOST_COPIES and _are_fused(flow, users)):
             members[found] = alone
             work.extend((operand, alone) for operand in flow.operands[found])
     return tuple(members)
+
+
+def _are_fused(flow: Flow, readers: Sequence[int]) -> bool:
+    """Whether each can be part of a fusion: what anything else reads is written to memory."""
+    return all(role_of(flow.instructions[reader]) is not FusionRole.BARRIER for reader in readers)
+
+
+def _ends_einsum(flow: Flow, value: int) -> bool:
+    """Whether element-wise work leads to it from an einsum that nothing else reads: then it is done there."""
+    work = [value]
+    while work:
+        found = work.pop()
+        if flow.opcodes[found] in ELEMENTWISE:
+            own = [o for o in flow.operands[found] if flow.only_reader(o) == found]
+            if any(flow.opcodes[o] in ("dot", "convolution") for o in own):
+                return True
+            work.extend(own)
+    return False
 
 
 def _feeds_einsum(flow: Flow, value: int) -> bool:
