@@ -51,6 +51,8 @@ class Bundle:
         return {tag: place for place, tag in enumerate(dict.fromkeys(t for order in orders.values() for t in order))}
 
     def _bytes(self, name: str) -> bytes:
+        if not self.path.exists():
+            raise Mismatch(f"{self.path}: a bundle was expected, a folder or a .zip, but there is none: copy it there")
         try:
             if self.path.is_dir():
                 return (self.path / name).read_bytes()

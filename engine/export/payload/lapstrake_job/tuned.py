@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+from jax.sharding import NamedSharding
 from jax.tree_util import tree_leaves, tree_unflatten
 
 from . import jax_private, lapstrake_capture
@@ -76,9 +77,10 @@ class Tuned:
         gives = [bool(info.donated) for info in tree_leaves(self._lowered.args_info)]
         made = self._manifest["versions"].get("jax")
         lowering = "" if made in (None, jax.__version__) else f", or jax: {jax.__version__} for {made}"
+        loose = ", arguments that lie on no mesh" * any(_is_loose(leaf) for leaf in tree_leaves((args, kwargs)))
         what = argument_difference(self._signature, (args, kwargs), self._mesh, gives) or (
-            "the program is another than the captured one, for the same arguments (by its code, a constant, a sharding "
-            f"inside it{lowering})"
+            "the program is another than the captured one, for arguments of the same kinds (by its code, a constant, a "
+            f"sharding inside it{loose}{lowering})"
         )
         under = settings_apart(self._manifest["settings"])
         return f"{under}{what}: call it as then, or capture and tune it again"
@@ -196,6 +198,11 @@ class Tuned:
         yield f"structure: {applied}{said}"
         yield self._order
         yield fusion_in_words(self._text, self._manifest["fusions"])
+
+
+def _is_loose(leaf: Any) -> bool:
+    """Whether an argument is an array that jit has to lay out by itself."""
+    return getattr(leaf, "ndim", 0) > 0 and not isinstance(getattr(leaf, "sharding", None), NamedSharding)
 
 
 def _turn(why: str) -> None:
