@@ -38,7 +38,7 @@ def main(bundle: str, program: str = "tuned.mlirbc") -> None:
     if options is None:
         hook.register()
     text = str(tuned.lower(*structs(signature, mesh)).compile(options).as_text())
-    in_order, elsewhere, *_ = standing(text, ranks)
+    in_order, elsewhere, _, _ = standing(text, ranks)
     permutes = len(re.findall(r" collective-permute-start\(", text))
     aliased = "input_output_alias" in text.partition("\n")[0]
     groups, together = kept_groups(text)

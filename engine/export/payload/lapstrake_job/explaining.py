@@ -11,24 +11,18 @@ from .order import TAG, rank_in_line
 
 def order_in_words(text: str, ranks: Mapping[str, int]) -> str:
     """How much of the order."""
-    in_order, elsewhere, whole, fused, gone = standing(text, ranks)
+    in_order, elsewhere, fused, gone = standing(text, ranks)
+    total = in_order + elsewhere + fused + gone
     if not in_order:
         return "order: not applied, the compiled text has none of the plan's instructions"
-    if in_order == len(ranks):
-        return f"order: applied ({in_order} of {in_order})"
-    others = {
-        "elsewhere": elsewhere,
-        "done with their starts": whole,
-        "fused away": fused,
-        "replaced by the compiler": gone,
-    }
-    rest = ", ".join(f"{count} {what}" for what, count in others.items() if count)
-    return f"order: partly applied ({in_order} of {len(ranks)}, {rest})"
+    if in_order == total:
+        return f"order: applied ({total} of {total})"
+    rest = ((elsewhere, "elsewhere"), (fused, "fused away"), (gone, "replaced by the compiler"))
+    return f"order: partly applied ({in_order} of {total}, {', '.join(f'{n} {what}' for n, what in rest if n)})"
 
 
-def standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int, int]:
-    """How many of the plan's instructions a compiled text has in the plan's order, elsewhere, as part of their starts,
-    inside fusions, not at all."""
+def standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int]:
+    """How many of the plan's instructions a compiled text has in the plan's order, elsewhere, inside fusions, not."""
     by_name, fused = computations(text)
     outside: set[int] = set()
     inside: set[int] = set()
@@ -45,10 +39,10 @@ def standing(text: str, ranks: Mapping[str, int]) -> tuple[int, int, int, int, i
                 ends[at : at + 1] = [place]
         outside.update(places)
         in_order += len(ends)
-    # Where the compiler has no asynchronous transfers, a done is part of its start.
+    # Where the compiler has no asynchronous transfers, a done is part of its start, and counts no more.
     whole = {r for t, r in ranks.items() if t.endswith("/done") and ranks.get(t[:-5] + "/start") in outside} - outside
     gone = len(ranks) - len(outside | inside | whole)
-    return in_order, len(outside) - in_order, len(whole), len(inside - outside - whole), gone
+    return in_order, len(outside) - in_order, len(inside - outside - whole), gone
 
 
 def fusion_in_words(text: str, wanted: Sequence[Sequence[str]]) -> str:
