@@ -45,6 +45,8 @@ def _on(x: int, y: int) -> tuple[tuple[str, int], ...]:
 
 
 CASES: Mapping[str, Case] = {
+    "probe_v2": Case("tpu:v2:1x1"),
+    "probe_v3": Case("tpu:v3:1x1"),
     "probe_v4": Case("tpu:v4:1x1x1"),
     "probe_v5e": Case("tpu:v5e:1x1"),
     "probe_v5p": Case("tpu:v5p:1x1x1"),
