@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from PySide6.QtWidgets import QApplication
 
@@ -16,6 +17,7 @@ from engine.session.plan import MachineSpec
 def run(paths: Sequence[str], settings: Settings | None = None, machine: MachineSpec | None = None) -> int:
     """Open the explorer, on the files at `paths` if any are given. Returns when the window is closed."""
     ahead.begin(paths)
+    import_module("numpy.ma")  # np.unique would, in the midst of the first picture; the worker is not there yet
     application = QApplication.instance() or QApplication(sys.argv[:1])
     application.setApplicationName("lapstrake")
     # Python's own handler would wait until the event loop ends.

@@ -49,15 +49,20 @@ def paint_counter(painter: QPainter, scene: Scene, row: Row) -> None:
 
 def sampled(curve: Curve, start: int, stop: int, columns: int) -> tuple[Ints, Ints]:
     """Times and values of a step function between two times, at most about `columns` of them, each the highest near."""
-    first = max(0, int(np.searchsorted(curve.time, start, side="right")) - 1)
-    last = int(np.searchsorted(curve.time, stop, side="left"))
-    time, value = curve.time[first:last], curve.value[first:last]
+    steps = _steps_between(curve, start, stop)
+    time, value = curve.time[steps], curve.value[steps]
     if len(time) <= columns:
         return time, value
     edges = start + (np.arange(1, columns, dtype=np.int64) * (stop - start)) // columns
     heads = np.unique(np.concatenate((np.zeros(1, np.int64), np.searchsorted(time, edges))))
     heads = heads[heads < len(time)]
     return time[heads], np.maximum.reduceat(value, heads)
+
+
+def _steps_between(curve: Curve, start: int, stop: int) -> slice:
+    """The steps of a curve that reach into what lies between two times."""
+    first = max(0, int(np.searchsorted(curve.time, start, side="right")) - 1)
+    return slice(first, int(np.searchsorted(curve.time, stop, side="left")))
 
 
 def _paint_curve(
@@ -123,7 +128,7 @@ def label_place(window: Window, curve: Curve, width: int, below: float) -> float
     right = window.left + window.width - width
     steps = np.arange(right, window.left, -2.0 * GRID)
     for left in steps.tolist():
-        _, value = sampled(curve, window.time_at(left), window.time_at(left + width), width)
+        value = curve.value[_steps_between(curve, window.time_at(left), window.time_at(left + width))]
         if not len(value) or value.max() <= below:
             return float(left)
     return right
