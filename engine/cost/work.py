@@ -200,7 +200,7 @@ def _single(instruction: HloInstructionProto, operands: list[ShapeProto]) -> _Bo
     elif instruction.opcode == "scatter":
         reads[0] = write = min(1.0, _ratio(operands[-1], operands[0]))
     writes = [write] * max(1, len(instruction.shape.tuple_shapes))
-    roles = [_role(instruction, k, Role.READ) for k in range(len(operands))]
+    roles = _roles(instruction, len(operands), Role.READ)
     return _Body(work.matmuls, work.vector, work.transcendental, reads, roles, writes)
 
 
@@ -272,7 +272,7 @@ class _Backwards:
         else:
             _compute(self._work, instruction, operands, share)
             reads = [_share_read(instruction, k, operands, share) for k in range(len(operands))]
-            roles = [_role(instruction, k, front) for k in range(len(operands))]
+            roles = _roles(instruction, len(operands), front)
             if instruction.id in self._in_place:
                 reads[0] = 0.0
         adds = instruction.opcode in _SLICING
@@ -282,14 +282,14 @@ class _Backwards:
             self._roles[operand] = max(self._roles.get(operand, role), role)
 
 
-def _role(instruction: HloInstructionProto, k: int, front: Role) -> Role:
-    """Of operand k of an instruction whose result has the role `front`."""
+def _roles(instruction: HloInstructionProto, count: int, front: Role) -> list[Role]:
+    """Of the `count` operands of an instruction whose result has the role `front`."""
     multiplies = instruction.opcode in MATMULS or library_matmul(instruction) is not None
     if not multiplies or front != Role.READ:
-        return front
+        return [front] * count
     if instruction.opcode == "scaled-dot":
-        return _SCALED[k]
-    return Role(min(k, Role.RHS))
+        return list(_SCALED[:count])
+    return [Role(min(k, Role.RHS)) for k in range(count)]
 
 
 def _share_read(instruction: HloInstructionProto, k: int, operands: list[ShapeProto], share: float) -> float:

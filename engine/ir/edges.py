@@ -18,23 +18,28 @@ class Edges:
         """Distinct users, in the order in which they came to be."""
         return tuple(self._users.get(instruction, ()))
 
+    def is_read(self, instruction: int) -> bool:
+        """Whether it has a user."""
+        return bool(self._users.get(instruction))
+
     def successors(self, instruction: int) -> tuple[int, ...]:
         """Those that wait for it by a control edge."""
         return tuple(self._successors.get(instruction, ()))
 
     def add(self, instruction: HloInstructionProto) -> None:
         """An instruction has come, with the operands and control predecessors that it has."""
-        for operand in instruction.operand_ids:
-            self._users.setdefault(operand, {})[instruction.id] = None
+        _note_reader(self._users, instruction)
         for predecessor in instruction.control_predecessor_ids:
             self._successors.setdefault(predecessor, {})[instruction.id] = None
 
     def read(self, user: int, old: int, new: int) -> None:
         """Let `user` read `new` wherever it read `old`."""
-        proto = self._instructions[user]
-        proto.operand_ids[:] = [new if o == old else o for o in proto.operand_ids]
-        self._users[old].pop(user)
-        self._users.setdefault(new, {})[user] = None
+        operands = self._instructions[user].operand_ids
+        positions = self._users[old].pop(user)
+        for position in positions:
+            operands[position] = new
+        readers = self._users.setdefault(new, {})
+        readers[user] = (*readers.get(user, ()), *positions)
 
     def stop_reading(self, user: HloInstructionProto) -> None:
         """An instruction that is gone reads nothing any more."""
@@ -58,11 +63,12 @@ class Edges:
             proto.control_predecessor_ids[:] = [p for p in proto.control_predecessor_ids if p != before]
 
     @cached_property
-    def _users(self) -> dict[int, dict[int, None]]:
-        users: dict[int, dict[int, None]] = {}
+    def _users(self) -> dict[int, dict[int, tuple[int, ...]]]:
+        """By operand, by user, where among the user's operands it is: a large module's results are one tuple, which
+        need not be looked through for each."""
+        users: dict[int, dict[int, tuple[int, ...]]] = {}
         for instruction in self._instructions.values():
-            for operand in instruction.operand_ids:
-                users.setdefault(operand, {})[instruction.id] = None
+            _note_reader(users, instruction)
         return users
 
     @cached_property
@@ -72,3 +78,10 @@ class Edges:
             for predecessor in instruction.control_predecessor_ids:
                 successors.setdefault(predecessor, {})[instruction.id] = None
         return successors
+
+
+def _note_reader(users: dict[int, dict[int, tuple[int, ...]]], instruction: HloInstructionProto) -> None:
+    id_ = instruction.id
+    for position, operand in enumerate(instruction.operand_ids):
+        readers = users.setdefault(operand, {})
+        readers[id_] = (*readers.get(id_, ()), position)

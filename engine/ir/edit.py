@@ -156,14 +156,16 @@ class Editor:
         """A computation with an id and a name called after `name`, to be made complete and then given to `take`."""
         return self._proto.computations.add(id=self.fresh_computation(), name=self.fresh_name(name))
 
-    def take(self, computation: HloComputationProto, origins: Mapping[int, int]) -> None:
-        """Take in a `new_computation` that is complete. `origins`: instruction id → the id that it was copied from."""
+    def take(
+        self, computation: HloComputationProto, members: Mapping[int, Instruction], origins: Mapping[int, int]
+    ) -> None:
+        """Take in a `new_computation` that is complete: its instructions by id, and the ids they were copied from."""
         self._computations[computation.id] = computation
-        for instruction in computation.instructions:
-            self._instructions[instruction.id] = instruction
-            self._computation_of[instruction.id] = computation.id
-            origin = origins[instruction.id]
-            self._origins[instruction.id] = self._origins.get(origin) or self.module.origins_of(origin)
+        self._instructions.update(members)
+        self._computation_of.update(dict.fromkeys(members, computation.id))
+        for id_, origin in origins.items():
+            self._origins[id_] = self._origins.get(origin) or self.module.origins_of(origin)
+        for instruction in members.values():
             if instruction.called_computation_ids:
                 self._calls.add(computation.id, instruction)
         self._made.extend(origins)
@@ -237,9 +239,10 @@ class Editor:
         work = list(candidates)
         while work:
             dead = work.pop()
-            if dead not in self._instructions or self.users(dead) or self.is_root(dead) or self._stays(dead):
+            proto = self._instructions.get(dead)
+            if proto is None or self._edges.is_read(dead) or self.is_root(dead) or _stays(proto):
                 continue
-            proto = self._gone[dead] = self._instructions.pop(dead)
+            self._gone[dead] = self._instructions.pop(dead)
             self._calls.remove(proto)
             self._bridge_control(proto)
             self._edges.stop_reading(proto)
@@ -312,12 +315,6 @@ class Editor:
                 self._calls.remove(instruction)
                 work.extend(c for c in instruction.called_computation_ids if not self._calls.is_called(c))
 
-    def _stays(self, instruction: int) -> bool:
-        proto = self._instructions[instruction]
-        if proto.opcode == "custom-call":
-            return proto.custom_call_has_side_effect
-        return proto.opcode in _KEPT
-
     def _members(self, computation: int) -> Iterator[int]:
         """Ids in `computation` in their old order, each added one before its anchor."""
         added = self._added.get(computation, {})
@@ -337,3 +334,9 @@ class Editor:
         for id_ in ids:
             origins.update(dict.fromkeys(self._origins.get(id_) or self.module.origins_of(id_)))
         return tuple(origins)
+
+
+def _stays(instruction: Instruction) -> bool:
+    """Whether it is there although nobody reads it."""
+    opcode = instruction.opcode
+    return instruction.custom_call_has_side_effect if opcode == "custom-call" else opcode in _KEPT

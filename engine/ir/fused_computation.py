@@ -19,6 +19,7 @@ class FusedComputation:
     def __init__(self, editor: Editor, name: str) -> None:
         self._editor = editor
         self._proto = editor.new_computation(name)
+        self._members: dict[int, Instruction] = {}
         self._origins: dict[int, int] = {}
         self._parameters: list[Instruction] = []
 
@@ -58,11 +59,12 @@ class FusedComputation:
         program = self._proto.program_shape
         program.parameters.extend(p.shape for p in self._parameters)
         program.parameter_names.extend(p.name for p in self._parameters)
-        program.result.CopyFrom(next(i.shape for i in self._proto.instructions if i.id == result))
-        self._editor.take(self._proto, self._origins)
+        program.result.CopyFrom(self._members[result].shape)
+        self._editor.take(self._proto, self._members, self._origins)
 
     def _name(self, made: Instruction, name: str, origin: int) -> int:
         made.id = self._proto.id << LOCAL_BITS | len(self._origins)
         made.name = self._editor.fresh_name(name)
+        self._members[made.id] = made
         self._origins[made.id] = origin
         return made.id
