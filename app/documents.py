@@ -10,23 +10,23 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chips import beside, same_chip
 from app.jobs import Jobs
+from app.keys import Keys
 from app.module_reads import ModuleReads
 from app.reading import told
 from app.replacing import Answer, Replacement
 from app.rereading import Rereading
-from app.session_file import SessionFile
+from app.session_file import SessionFile, left_at
 from app.settings import Settings
 from app.succession import Succession, Wanted
 from app.watching import FileWatch
 from engine.control import Cancelled
 from engine.errors import InputError, LapstrakeError
 from engine.export.captured import captured_file
-from engine.hlo.zipped import archive_of
 from engine.ir.module import Module
 from engine.session import edits, files
 from engine.session.arrivals import informed, plans_beside, taken_in, unread, unreadable
 from engine.session.plan import MachineSpec
-from engine.session.session import FIRST, Entry, Facts, ModuleFile, Session
+from engine.session.session import Entry, Facts, ModuleFile, Session
 from engine.session.store import Store
 
 
@@ -61,8 +61,7 @@ class Documents(QObject):
         self._reads = ModuleReads(jobs, self._answered)
         self._again = Rereading(jobs, arrived=self._arrived_again, refused=self._refused_again)
         self._adding: dict[str, ModuleFile] = {}
-        self._last_key = int(FIRST) - 1
-        """Of all modules so far: what is known of one by its key is never taken for what is known of a later one."""
+        self._keys = Keys()
         self._changed: set[str] = set()
         """Keys of modules whose files changed on disk."""
         self._recovered = False
@@ -116,7 +115,7 @@ class Documents(QObject):
         self._give_up()
         if not sessions:
             found = edits.begun(*dict.fromkeys(map(captured_file, modules)))
-            self._replace(self._keyed(Wanted(found, machine, paths=paths, note=note)))
+            self._replace(self._keys.given(Wanted(found, machine, paths=paths, note=note)))
             return
         try:
             saved = files.load(sessions[0])
@@ -127,7 +126,7 @@ class Documents(QObject):
                 self._store.reset(replace(edits.begun(sessions[0]), reading=False, problem=told(error)))
             return
         wanted = Wanted(saved.session, machine, saved.hashes, sessions[0], tuple(modules), paths, recovered)
-        self._replace(self._keyed(replace(wanted, home=saved.home)))
+        self._replace(self._keys.given(replace(wanted, home=saved.home)))
         if len(sessions) > 1:
             self.noticed.emit(f"One session can be open at a time: {Path(sessions[1]).name} was not opened")
 
@@ -144,7 +143,7 @@ class Documents(QObject):
             elif path in {module.path for module in (*self._store.state.modules, *self._adding.values())}:
                 self.noticed.emit(f"{name} is open already")
             else:
-                file = ModuleFile(self._new_key(), path)
+                file = ModuleFile(self._keys.new(), path)
                 self._adding[file.key] = file
                 self._reads.start(file)
 
@@ -208,16 +207,6 @@ class Documents(QObject):
         self._succession.give_up()
         self._again.give_up()
 
-    def _new_key(self) -> str:
-        self._last_key += 1
-        return str(self._last_key)
-
-    def _keyed(self, wanted: Wanted) -> Wanted:
-        """With keys for its modules that none had before."""
-        keys = {module.key: self._new_key() for module in wanted.session.modules}
-        hashes = {keys[key]: found for key, found in wanted.hashes.items()}
-        return replace(wanted, session=edits.rekeyed(wanted.session, keys), hashes=hashes)
-
     def _replace(self, wanted: Wanted) -> None:
         """Take what is `wanted`: at once where nothing is open, else when the first of its modules is read."""
         if self._is_open:
@@ -258,7 +247,7 @@ class Documents(QObject):
         session = wanted.session
         self._machine, self._hashes, self._recovered = wanted.machine, wanted.hashes, wanted.recovered
         if wanted.recovered:
-            self._file.begin(wanted.home, _left_at(wanted.path))
+            self._file.begin(wanted.home, left_at(wanted.path))
         else:
             self._file.begin(wanted.path)
         self._adding.clear()
@@ -392,11 +381,3 @@ class Documents(QObject):
         if keys and not self._again.knows(path):
             self._changed.update(keys)
             self.changed_on_disk.emit(path)
-
-
-def _left_at(path: str) -> int | None:
-    """When a file was written last, in nanoseconds; None where there is none."""
-    try:
-        return (archive_of(path) or Path(path)).stat().st_mtime_ns
-    except OSError:
-        return None

@@ -22,6 +22,7 @@ from app.imports import Imports
 from app.iterations import Iterations
 from app.jobs import Jobs
 from app.listeners import Listeners
+from app.looks import Looks
 from app.matches import Matches
 from app.opening import Opening
 from app.picturing import Picturing
@@ -62,7 +63,7 @@ from views.ports import JobState
 from views.runs.pane import RunsPane
 from views.runs.rows import run_key
 from views.runs.runner import Task
-from views.theme import DARK, Theme, chosen_theme, dress
+from views.theme import Theme
 from views.timeline.table import TablePane
 
 PASSING_MS = 8000
@@ -77,32 +78,42 @@ class Explorer(QObject):
         self.settings: Settings = settings
         self.store: Store[Session] = Store(Session(), TRANSIENT, mended=edits.sound)
         self.job_list: Jobs = Jobs(self)
+        self.looks: Looks = Looks(settings, self)
+        self._watchers = Listeners()
+        self._predicted_watchers = Listeners()
+        self._make_work()
+        self._make_window()
+        self._make_tasks()
+        self._tell_of_work()
+        self._tell_of_documents()
+        self._stop = self.store.subscribe(lambda session, changed: self._retitle())
+        self._retitle()
+
+    def _make_work(self) -> None:
+        """What reads, computes and measures, without a window."""
         self.evaluations: Evaluations = Evaluations(self.store, self.job_list, self)
         self.trials: Trials = Trials(self.job_list, self)
-        self.documents: Documents = Documents(self.store, self.job_list, settings, self)
+        self.documents: Documents = Documents(self.store, self.job_list, self.settings, self)
         self.answers: Answers = Answers(self.job_list, self.documents, self.evaluations, self.trials)
         self.pruning: Pruning = Pruning(self.store, self.job_list, self.evaluations, self)
         self.recordings: Recordings = Recordings(self.store, self.job_list, self)
         self.matches: Matches = Matches(self.store, self.job_list, self)
         self.explaining: Explaining = Explaining(self.job_list)
-        self.runs: Runs = Runs(self.store, self.job_list, settings.folder / kept.FOLDER, self)
+        self.runs: Runs = Runs(self.store, self.job_list, self._kept, self)
+        self.exports: Exports = Exports(self.store, self.job_list, self.documents, self)
         self.documents.read.connect(self._hand_modules_on)
-        self.recovery: Recovery = Recovery(self.store, settings.folder, self, lambda: self.documents.session_path)
-        self._theme = chosen_theme(settings.theme)
-        self._watchers = Listeners()
-        self._predicted_watchers = Listeners()
+        self.recovery: Recovery = Recovery(self.store, self.settings.folder, self, lambda: self.documents.session_path)
+
+    def _make_window(self) -> None:
+        """The window and its panes, which show that and ask for it."""
         # Soon: what shows jobs paints at once, in the midst of what starts or takes in several.
         self.job_list.changed.connect(Soon(self._watchers.tell, self).start)
         self.trials.changed.connect(self._predicted_watchers.tell)
-        QGuiApplication.styleHints().colorSchemeChanged.connect(lambda _: self._retheme())
-        dress(self._theme)
         self.window: MainWindow = MainWindow(self)
         self.compare: ComparePane = ComparePane(self)
         self.graph: GraphPane = GraphPane(self)
         self.text: HloPane = HloPane(self)
         self.runs_pane: RunsPane = RunsPane(self, self.runs)
-        self.exports: Exports = Exports(self.store, self.job_list, self.documents, self)
-        self.exports.said.connect(self.say)
         self.export: ExportPane = ExportPane(self, self.exports)
         self.window.add_bottom(
             [
@@ -117,29 +128,26 @@ class Explorer(QObject):
                 ("Export", self.export),
             ]
         )
+
+    def _make_tasks(self) -> None:
+        """What the user does with both, and the actions that do it."""
+        window, notices = self.window, self.window.notices
         self.iterations: Iterations = Iterations(
-            self.store, self.job_list, self.evaluations, self.documents, self.window, self.say
+            self.store, self.job_list, self.evaluations, self.documents, window, self.say
         )
-        self.recordings.arrived.connect(self._reveal)
-        self.pruning.said.connect(self.say)
-        self.recordings.doubted.connect(self.window.notices.say)
         self.imports: Imports = Imports(
-            self.store,
-            self.job_list,
-            self.window,
-            self.say,
-            self.window.notices.say,
-            settings.folder / kept.FOLDER,
-            self.documents,
+            self.store, self.job_list, window, self.say, notices.say, self._kept, self.documents
         )
         self.saving: Saving = Saving(self)
         self.opening: Opening = Opening(self)
         self.picturing: Picturing = Picturing(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
-        self.window.timelines.search.line.textChanged.connect(self.graph.marking.search_for)
-        self._stop = self.store.subscribe(lambda session, changed: self._retitle())
-        self._retitle()
-        self._tell_of_documents()
+        window.timelines.search.line.textChanged.connect(self.graph.marking.search_for)
+
+    @property
+    def _kept(self) -> Path:
+        """Where profiles are until they are saved beside a session."""
+        return self.settings.folder / kept.FOLDER
 
     def _hand_modules_on(self) -> None:
         """Give the modules that are there now to everybody who computes with them."""
@@ -154,6 +162,13 @@ class Explorer(QObject):
             self.runs,
         ):
             part.set_modules(self.documents.modules)
+
+    def _tell_of_work(self) -> None:
+        """Have the window say what became of jobs that nobody waits for."""
+        self.exports.said.connect(self.say)
+        self.pruning.said.connect(self.say)
+        self.recordings.arrived.connect(self._reveal)
+        self.recordings.doubted.connect(self.window.notices.say)
 
     def _tell_of_documents(self) -> None:
         """Have the window say what becomes of files."""
@@ -170,7 +185,7 @@ class Explorer(QObject):
 
     @property
     def theme(self) -> Theme:
-        return self._theme
+        return self.looks.theme
 
     def jobs(self) -> tuple[JobState, ...]:
         return self.job_list.states()
@@ -255,7 +270,7 @@ class Explorer(QObject):
         self.pruning.close()
         self.recordings.close()
         self.job_list.close()
-        kept.prune(self.settings.folder / kept.FOLDER)
+        kept.prune(self._kept)
 
     def quit(self) -> None:
         self.window.close()
@@ -360,27 +375,14 @@ class Explorer(QObject):
             QGuiApplication.clipboard().setText(command)
             self.say(f"copied: {command}")
 
-    # Looks and help
-
-    def set_theme(self, choice: str) -> None:
-        self.settings.theme = choice
-        self._retheme()
-
-    def toggle_theme(self) -> None:
-        self.set_theme("light" if self._theme is DARK else "dark")
-
-    def _retheme(self) -> None:
-        theme = chosen_theme(self.settings.theme)
-        if theme is not self._theme:
-            self._theme = theme
-            dress(theme)
+    # Help
 
     def show_palette(self) -> None:
         shown = [self.actions[action.id] for action in ACTIONS if action.menu]
         CommandPalette(shown, self.window).open_over(self.window)
 
     def show_keys(self) -> None:
-        KeySheet(key_groups(ACTIONS), self._theme, self.window).show()
+        KeySheet(key_groups(ACTIONS), self.theme, self.window).show()
 
     def show_guide(self) -> None:
         self.settings.guided = True

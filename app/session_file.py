@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from app.unsaved import Unsaved, Written
+from engine.hlo.zipped import archive_of
 from engine.session import files
 from engine.session.session import Session
 from engine.session.store import Store
@@ -46,3 +49,11 @@ class SessionFile:
     def is_overtaken(self) -> bool:
         """Whether another window or program has written the file since it was opened or saved here."""
         return self._written.is_other
+
+
+def left_at(path: str) -> int | None:
+    """When a file was written last, in nanoseconds; None where there is none."""
+    try:
+        return (archive_of(path) or Path(path)).stat().st_mtime_ns
+    except OSError:
+        return None

@@ -78,7 +78,7 @@ VIEW: tuple[Action, ...] = (
     _timeline("lane-down", "Move the lane down", lambda v: v.lanes.move(1), "Shift+Down", tip=_LANE),
     _text("next-difference", "Next difference in the HLO", 1, "F7", ".", tip=_DIFFERENCE, separated=True),
     _text("previous-difference", "Previous difference in the HLO", -1, "Shift+F7", ",", tip=_DIFFERENCE),
-    Action("theme", "Light or dark", "View", lambda e: e.toggle_theme(), ("Ctrl+Shift+L",), separated=True),
-    Action("theme-system", "Colours of the system", "View", lambda e: e.set_theme("system")),
+    Action("theme", "Light or dark", "View", lambda e: e.looks.toggle(), ("Ctrl+Shift+L",), separated=True),
+    Action("theme-system", "Colours of the system", "View", lambda e: e.looks.choose("system")),
     Action("reset-layout", "Reset layout", "View", lambda e: e.window.reset_layout()),
 )
