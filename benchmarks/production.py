@@ -33,7 +33,7 @@ from engine.execute.targets import Target, check_installed
 from engine.hlo.reading import read
 from engine.session.finished import finished
 from engine.session.plan import Plan
-from engine.session.production import OURS, PIN_BUDGET, Produced, Production
+from engine.session.production import PIN_BUDGET, Produced, Production
 from engine.session.production_tuning import first_plan, tune_production
 from engine.timeline.statistics import executions, times_by_instruction
 from engine.timeline.timeline import Category, LaneKind
@@ -124,7 +124,7 @@ def judge(case: Case, to_the_end: bool, first: bool) -> Judged:
     plan = tuned.best.plan
     made = production.transformed(plan).module
     text = f"{plan.passes} · {plan.scheduler}"
-    loose = shown(production.compiled(f"ours: {text}", made, OURS["tpu"], scheduled_only=short))
+    loose = shown(production.compiled(f"ours: {text}", made, production.options(plan), scheduled_only=short))
     pinned = shown(production.pinned("ours, pinned", made, production.ordered(loose, plan), scheduled_only=short))
     judged = Judged(case, whole, default, held, loose, pinned, len(tuned.trials))
     explain(judged)

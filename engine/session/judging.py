@@ -19,7 +19,7 @@ from engine.session.choices import DIMENSIONS
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import fair_base
 from engine.session.plan import Plan, plain_plan
-from engine.session.production import OURS, Production
+from engine.session.production import Production
 from engine.session.production_tuning import tune_production
 from engine.session.tuning import Trial, Tuning, fastest
 
@@ -105,9 +105,8 @@ def judge(
     the model finds best. Raises UnsupportedError where the compiler is not installed.
     """
     check_installed(production.target)
-    ours = OURS[production.target.platform]
     known = contenders(production, found.trials, MOST, control.part(0.0, 0.1))
-    asked = [*_own(production), *((plan.passes, plan, module, ours) for plan, module in known)]
+    asked = [*_own(production), *((plan.passes, plan, module, production.options(plan)) for plan, module in known)]
     judgement = _ask(production, asked, control.part(0.1, 1.0))
     chosen = judgement.best.plan
     if chosen is not None:

@@ -40,6 +40,7 @@ from engine.execute.pinning import UNTIMED
 from engine.execute.targets import Target, check_installed
 from engine.ir.graph import Graph, Ints
 from engine.ir.module import Module
+from engine.passes.async_permute import AsyncPermute
 from engine.passes.passes import Context, Result
 from engine.passes.pipeline import Pipeline
 from engine.schedule.directions import Lengths, Way, most_each_way, one_each_way, ways
@@ -55,7 +56,7 @@ from engine.simulate.simulator import SimulationOptions, simulate, simulate_comp
 from engine.timeline.timeline import Metrics
 
 OURS: Mapping[str, Options] = MappingProxyType({"tpu": ASYNCHRONOUS_WHOLE, "cuda": NO_OPTIONS})
-"""Options for modules that our passes made, by platform."""
+"""Options for modules that our passes made, by platform; see `Production.options`."""
 
 LEFT_TO_THE_COMPILER = ("async-permute", "fuse")
 """Passes that a compiler does itself: it is given what the others made."""
@@ -190,6 +191,16 @@ class Production:
         notes = (f"Left to the compiler: {', '.join(left)}.",) if left else ()
         return replace(result, notes=(*result.notes, *notes))
 
+    def options(self, plan: Plan) -> Options:
+        """What the compiler is told beside the plan's module: what is to be asynchronous of what stays whole.
+
+        All that it can, but where the plan's `async-permute` names permutes alone.
+        """
+        steps = (step for step in Pipeline.parse(plan.passes).passes if isinstance(step, AsyncPermute))
+        if any(step.kinds == "permute" for step in steps):
+            return NO_OPTIONS
+        return OURS[self.target.platform]
+
     def ordered(self, loose: Produced, plan: Plan, control: Control = QUIET) -> Ordered:
         """What the compiler made, in the order of the plan's scheduler under the compiler's costs.
 
@@ -248,7 +259,7 @@ def produce(
             (f"{compiler}, decomposing after partitioning", production.module, DECOMPOSED_LATE),
         ]
     result = production.transformed(plan, control.part(0.0, 0.1))
-    asked.append(("ours, compiled by it", result.module, OURS[production.target.platform]))
+    asked.append(("ours, compiled by it", result.module, production.options(plan)))
     found: list[Produced] = []
     missing: list[str] = []
     ours = None

@@ -20,12 +20,12 @@ from engine.passes.rows import Row
 from engine.schedule.errors import Infeasible
 from engine.session.choices import Choices
 from engine.session.plan import Plan
-from engine.session.production import OURS, PIN_BUDGET, Ordered, Produced, Production
+from engine.session.production import PIN_BUDGET, Ordered, Produced, Production
 from engine.session.tuning import MOST_ROWS, Trial, contested
 from engine.timeline.timeline import Metrics
 
-START = Choices(kinds="permute", fuse="none", budget=PIN_BUDGET)
-"""Fusing and making permutes asynchronous are left to the compiler."""
+START = Choices(fuse="none", budget=PIN_BUDGET)
+"""Fusing and making collectives asynchronous are left to the compiler."""
 
 
 def _sites(at: Choices) -> Iterator[Choices]:
@@ -63,9 +63,11 @@ FEW = (
     "flatten,decompose{gate=off,blocks=stacked}",
     "flatten",
     "",
+    "async-permute",
 )
 """Passes of which the fastest are taken where none are named: each of the forms that einsums can be cheap in for this
-compiler, all that can be decomposed, and nothing."""
+compiler, all that can be decomposed, and nothing; at last nothing with gathers blocking, as the compiler has them by
+default."""
 
 QUICK = ("as-loaded", "bottom-up", "top-down")
 """Schedulers whose orders are tried for every module; ``as-loaded`` keeps the compiler's own, but for permutes that go
@@ -105,7 +107,7 @@ class CompilersJudge:
         """
         module = self.transform(plan).module
         key = hashlib.sha256(module.proto.SerializeToString(deterministic=True)).digest()
-        key += f"{plan.budget} {plan.memory_cap}".encode()
+        key += f"{plan.budget} {plan.memory_cap} {sorted(self._production.options(plan))}".encode()
         if key not in self._known:
             self._known[key] = self._order(module, plan)
         known = self._known[key]
@@ -135,7 +137,7 @@ class CompilersJudge:
         return fastest.variant.plan.scheduler, fastest.variant.metrics
 
     def _compiled(self, module: Module, plan: Plan) -> Produced:
-        options = OURS[self._production.target.platform]
+        options = self._production.options(plan)
         try:
             return self._production.compiled(plan.passes, module, options, scheduled_only=True)
         except (WorkerError, XlaError) as reason:

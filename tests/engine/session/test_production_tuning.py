@@ -8,7 +8,7 @@ import pytest
 
 from engine.control import Control
 from engine.errors import UnsupportedError, WorkerError
-from engine.execute.compiling import ASYNCHRONOUS_WHOLE, DECOMPOSED_LATE, Compiled
+from engine.execute.compiling import ASYNCHRONOUS_WHOLE, DECOMPOSED_LATE, NO_OPTIONS, Compiled
 from engine.execute.targets import Target
 from engine.hlo.reading import read, read_here
 from engine.ir.module import Module
@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Module]:
 
     def compile_(program: Module, target: Target, **more: object) -> Compiled:
         assert more["scheduled_only"]
-        assert more["options"] == ASYNCHRONOUS_WHOLE
+        assert more["options"] in (ASYNCHRONOUS_WHOLE, NO_OPTIONS)
         modules.append(program)
         if any(i.opcode == "all-reduce" for i in program.instructions.values()):
             raise WorkerError("the compiler aborted")
@@ -71,9 +71,23 @@ def test_modules_that_are_equal_are_compiled_once(production: Production, asked:
     judge = CompilersJudge(production)
     first = judge.judge(Plan("decompose{chain=off}", "bottom-up", PIN_BUDGET))
     # What makes permutes asynchronous and fuses is left to the compiler: both plans give it the same module.
-    again = judge.judge(Plan("decompose{chain=off},async-permute,fuse", "top-down", PIN_BUDGET))
+    again = judge.judge(Plan("decompose{chain=off},async-permute{kinds=supported},fuse", "top-down", PIN_BUDGET))
     assert first[1] == again[1]
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("passes", "options"),
+    [
+        ("flatten,decompose", ASYNCHRONOUS_WHOLE),
+        ("decompose,async-permute{kinds=supported},fuse", ASYNCHRONOUS_WHOLE),
+        ("decompose,async-permute", NO_OPTIONS),
+    ],
+)
+def test_gathers_block_where_the_plan_makes_permutes_alone_asynchronous(
+    production: Production, passes: str, options: object
+) -> None:
+    assert production.options(Plan(passes)) == options
 
 
 def test_what_the_compiler_refuses_is_not_asked_again(production: Production, asked: list[Module]) -> None:
