@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QTableView, QTableWidget
 
 from views.theme import GRID
@@ -17,6 +17,7 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 def make_plain(table: QTableView, figures: Iterable[int] = ()) -> None:
     """Give a table the look; `figures` are the columns whose headings stand at the right, as their numbers do."""
+    table.setItemDelegate(Spaced(table))
     table.verticalHeader().hide()
     table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 2 * GRID)
     table.setShowGrid(False)  # Qt's signature
@@ -35,7 +36,14 @@ def make_plain(table: QTableView, figures: Iterable[int] = ()) -> None:
                 heading.setTextAlignment(RIGHT)
 
 
-class Apart(QStyledItemDelegate):
+class Spaced(QStyledItemDelegate):
+    """Leaves a little more room between columns than the style does: bold texts would nearly touch."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return super().sizeHint(option, index) + QSize(GRID, 0)
+
+
+class Apart(Spaced):
     """Draws a column of words apart from the figures at its left; the texts themselves stay as they are."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:

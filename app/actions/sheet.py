@@ -17,7 +17,8 @@ def key_groups(actions: Iterable[Action]) -> Groups:
     groups: Groups = {}
     for action in actions:
         if action.keys and action.menu:
-            heading = action.menu if action.scope == Scope.WINDOW else str(action.scope).capitalize()
+            place = action.menu if action.scope == Scope.WINDOW else str(action.scope)
+            heading = f"{place[:1].upper()}{place[1:]}"
             keys = tuple(QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in action.keys)
             groups.setdefault(heading, []).append((action.title, keys))
     return groups

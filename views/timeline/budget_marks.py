@@ -134,7 +134,7 @@ def limit_places(
     Texts, in pixels as all here, come over no other point, over none that was placed before and over nothing that is
     `taken`; a width of 0 is no text.
     """
-    used, points = list(taken), sorted({window.left - 2 * GRID, *tips, window.left + window.width + GRID})
+    used, points = list(taken), sorted({window.left - GRID, *tips, window.left + window.width + GRID})
     places: list[float | None] = []
     for x, width in zip(tips, widths, strict=True):
         places.append(None)

@@ -178,3 +178,10 @@ def test_limits_never_come_over_each_other(tips: list[float], widths: list[int])
     spans = [label, *((left, left + width) for left, width in zip(places, widths, strict=False) if left is not None)]
     ordered = sorted(spans)
     assert all(first[1] <= second[0] for first, second in pairwise(ordered))
+
+
+def test_no_limit_begins_left_of_the_lanes() -> None:
+    window = Window(0, 1000, 100.0, 1000.0)
+    for x in range(200, 260):
+        (place, *_) = limit_places(window, [float(x), float(x) + 20], [104, 0], [])
+        assert place is None or place >= window.left
