@@ -486,14 +486,7 @@ class _Recorded:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a script with `jax.jit` watched."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default="captured", help="folder to write to (default: captured)")
-    parser.add_argument("--function", default="", help="capture only this function, then stop")
-    parser.add_argument("--go-on", action="store_true", help="run the script to its end")
-    parser.add_argument("--target", default="", help="devices that are not there: tpu:v4:2x2x2")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    options = parser.parse_args(argv)
+    options = _options(argv)
     if not os.path.isfile(options.script):
         print(f"{options.script}: a Python script was expected, but there is no such file", file=sys.stderr)
         return _BAD_USAGE
@@ -503,6 +496,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         str(pathlib.Path(options.script).resolve().parent),
         *(p for k, p in enumerate(sys.path) if k or os.path.realpath(p) != here),
     ]
+    sys.argv = [options.script, *options.arguments]
     try:
         import jax
     except ImportError as error:
@@ -512,36 +506,55 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return _BAD_USAGE
-
     recorder = _Recorder(jax.jit, options)
     setattr(jax, "jit", recorder)  # noqa: B010  # the whole point
-    sys.argv = [options.script, *options.arguments]
-    failed = ""
     try:
-        runpy.run_path(options.script, run_name="__main__")
+        failed = _run(options.script)
+    finally:
+        setattr(jax, "jit", recorder.jit)  # noqa: B010
+    _tell(recorder, options, failed)
+    return 0 if recorder.folders and not failed else 1
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default="captured", help="folder to write to (default: captured)")
+    parser.add_argument("--function", default="", help="capture only this function, then stop")
+    parser.add_argument("--go-on", action="store_true", help="run the script to its end")
+    parser.add_argument("--target", default="", help="devices that are not there: tpu:v4:2x2x2")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser.parse_args(argv)
+
+
+def _run(script: str) -> str:
+    """How a script failed; empty where it ended well, or when everything wanted was captured."""
+    try:
+        runpy.run_path(script, run_name="__main__")
     except _Done:
         pass
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
-            failed = f"{options.script} ended itself ({leaving.code})"
+            return f"{script} ended itself ({leaving.code})"
     except Exception as error:  # whatever the script raises
         _show_traceback(error)
-        failed = f"{options.script} failed ({type(error).__name__})"
-    finally:
-        setattr(jax, "jit", recorder.jit)  # noqa: B010
+        return f"{script} failed ({type(error).__name__})"
+    return ""
+
+
+def _tell(recorder: _Recorder, options: argparse.Namespace, failed: str) -> None:
+    """What was captured, the largest last, and what was not and why."""
     for problem in recorder.problems:
         print(f"not captured: {problem}", file=sys.stderr)
     largest = recorder.largest()
     for folder in sorted(recorder.folders.values(), key=lambda folder: folder.name == largest):
-        obstacle = json.loads((folder / "capture.json").read_bytes())["obstacle"]
-        if obstacle:
-            print(f"{folder}: no plan of it can run in a job: {obstacle}", file=sys.stderr)
+        if why := json.loads((folder / "capture.json").read_bytes())["obstacle"]:
+            print(f"{folder}: no plan of it can run in a job: {why}", file=sys.stderr)
         print(folder)
     if failed:
         print(f"{failed}; functions captured before: {len(recorder.folders)}", file=sys.stderr)
     elif not recorder.folders and not recorder.problems:
         print(_nothing(recorder, options), file=sys.stderr)
-    return 0 if recorder.folders and not failed else 1
 
 
 def _nothing(recorder: _Recorder, options: argparse.Namespace) -> str:
