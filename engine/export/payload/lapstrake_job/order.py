@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -41,6 +42,25 @@ class OrderHook:
     """For `install`: raises Mismatch for another module than the plan's."""
     fired: int = 0
     problem: str = ""
+
+    def compiled(self, lowered: Any, options: Mapping[str, Any]) -> Any:
+        """A lowered function, compiled with the hook on where this jax has one; `problem` says why it was not asked."""
+        hits: list[str] = []  # what comes from the persistent cache, which hooks are not asked about
+
+        def listen(event: str, **_: Any) -> None:
+            hits.extend([event] * event.endswith("/cache_hits"))
+
+        with contextlib.ExitStack() as until_compiled:
+            try:
+                until_compiled.callback(self.register())
+            except Mismatch as reason:
+                self.problem = str(reason)
+            jax.monitoring.register_event_listener(listen)
+            until_compiled.callback(jax.monitoring.unregister_event_listener, listen)
+            compiled = lowered.compile(dict(options) or None)
+        if not (self.problem or self.fired or hits):
+            self.problem = f"jax took a hook for {self.platform}, but its compiler did not ask for it"
+        return compiled
 
     def register(self) -> Callable[[], None]:
         """From now on compilers ask, until what is returned is called. Raises Mismatch where this jax cannot do it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import time
@@ -113,21 +112,7 @@ class Tuned:
         options = dict(own) | (grouping() if self._groups else {})
         gives = donated(lowered, self._signature)
         hook = OrderHook(f"jit_{name}", self._ranks, platform, name, donates=bool(gives))
-        hits: list[str] = []  # what comes from the persistent cache, which hooks are not asked about
-
-        def listen(event: str, **_: Any) -> None:
-            hits.extend([event] * event.endswith("/cache_hits"))
-
-        with contextlib.ExitStack() as until_compiled:
-            try:
-                until_compiled.callback(hook.register())
-            except Mismatch as reason:
-                hook.problem = str(reason)
-            jax.monitoring.register_event_listener(listen)
-            until_compiled.callback(jax.monitoring.unregister_event_listener, listen)
-            compiled = lowered.compile(options or None)
-        if not (hook.problem or hook.fired or hits):
-            hook.problem = f"jax took a hook for {platform}, but its compiler did not ask for it"
+        compiled = hook.compiled(lowered, options)
         self._text = str(compiled.as_text())
         self._order = f"order: not applied, {hook.problem}"
         if self._groups or not hook.problem:
