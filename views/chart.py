@@ -18,6 +18,8 @@ _BOTTOM, _LINE, _RIGHT = 8 * GRID, 6 * GRID, 6 * GRID
 _MOST_LABELS = 8
 _APART = GRID
 """Pixels between labels that stand side by side."""
+_VEIL = 190
+"""Opacity of what is behind a label."""
 _REACH = 5.0 + GRID
 """Pixels from the middle of a point to its label."""
 
@@ -201,6 +203,7 @@ class Chart(QWidget):
                 painter.setPen(QPen(colour(theme.text), 1.5))
                 painter.drawEllipse(place, radius + 2, radius + 2)
             if point in labels:
+                painter.fillRect(labels[point], colour(theme.base, _VEIL))  # it may have no place but over points
                 painter.setPen(colour(theme.text))
                 painter.drawText(labels[point], Qt.AlignmentFlag.AlignCenter, point.label)
 

@@ -47,14 +47,24 @@ class TextView(QAbstractScrollArea):
         return QSize(120 * GRID, 50 * GRID)
 
     def set_text(self, side: Side | None) -> None:
-        """Another text, or none."""
+        """Another text, or none. The first instruction in sight that both have stays where it is."""
+        before, top = self.side, self._top()
         self.side = side or NOTHING
         self._marked, self._framed = frozenset(), range(0)
         self.set_folds(Folds.of(self.side.lines))
+        kept = (name for name, row in before.where.items() if top and row >= top and name in self.side.where)
+        name = next(kept, None)
+        if name is not None:
+            place = int(np.searchsorted(self._rows, self.side.where[name]))
+            self.verticalScrollBar().setValue(place - (before.where[name] - top))
+
+    def _top(self) -> int:
+        """The first row in sight."""
+        return int(self._rows[self.verticalScrollBar().value()]) if len(self._rows) else 0
 
     def set_folds(self, folds: Folds) -> None:
         """Fold other computations; what stands at the top stays there."""
-        top = int(self._rows[self.verticalScrollBar().value()]) if len(self._rows) else 0
+        top = self._top()
         self.folds, self._rows = folds, folds.shown()
         self._scroll_range()
         self.verticalScrollBar().setValue(int(np.searchsorted(self._rows, top, side="right")) - 1)
