@@ -11,6 +11,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -52,8 +53,9 @@ def write_bundle(path: str, content: Mapping[str, bytes]) -> None:
 def _sweep(target: Path) -> None:
     """Remove what exports that were killed have left beside `target`: nobody writes for so long."""
     for part in target.parent.glob(f".{glob.escape(target.name)}.*{_PART}"):
-        if time.time() - part.stat().st_mtime > _ABANDONED:
-            shutil.rmtree(part, ignore_errors=True)
+        with suppress(FileNotFoundError):  # of an export that has just ended
+            if time.time() - part.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(part, ignore_errors=True)
 
 
 def check_place(path: str) -> None:

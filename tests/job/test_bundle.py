@@ -159,8 +159,10 @@ def test_what_killed_exports_left_is_cleared_in_time(tmp_path: Path) -> None:
         (folder / "tuned.hlo").write_text("half")
     for folder in (old, other):
         os.utime(folder, (0, 0))
+    gone = tmp_path / ".bundle.c.lapstrake-part"
+    gone.symlink_to("nowhere")  # looked up like a folder that another export, now ended, had been writing
     write_bundle(str(tmp_path / "bundle"), {"manifest.json": b"{}"})
-    assert {path.name for path in tmp_path.iterdir()} == {"bundle", new.name, other.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"bundle", new.name, other.name, gone.name}
 
 
 _WRITE = """
