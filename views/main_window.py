@@ -109,10 +109,10 @@ class MainWindow(QMainWindow):
         if geometry is not None:
             self.restoreGeometry(geometry)
         restored = layout is not None and self.restoreState(layout, LAYOUT_VERSION)
-        self.show()
         if restored:
             self.panes.keep()
-        else:
+        self.show()
+        if not restored:
             self.panes.begin()
 
     def layout_state(self) -> QByteArray:

@@ -64,6 +64,8 @@ class Panes(QObject):
         self._given: dict[str, int] = {}
         """What the user gave those that do."""
         self._fitting = False
+        self._restored = False
+        """Whether the pane in front, once it is seen, has the height that the user gave it."""
         timelines.installEventFilter(self)
 
     # What there is
@@ -144,9 +146,8 @@ class Panes(QObject):
     def keep(self) -> None:
         """Leave the panes as they are: so the user had them."""
         self._ours = None
-        front = self.front()
-        if front is not None and not self._needs[front]:
-            self._usual = self._height(front)
+        self._usual = self._share()
+        self._restored = True
 
     def window_resized(self, size: QSize) -> None:
         """Share out the room anew, unless the user has."""
@@ -162,13 +163,12 @@ class Panes(QObject):
         if watched is self._timelines and event.type() == QEvent.Type.Resize and self._window.size() == self._laid_out:
             self._around = self._around_timelines()
             if not self._fitting and QGuiApplication.mouseButtons() & Qt.MouseButton.LeftButton:
-                self._note_height()
+                self._note_height(self.front())
         return passed
 
-    def _note_height(self) -> None:
-        """The user drags what is between the timelines and the panes: that height is of the pane in front, or of all
-        that need no more."""
-        front = self.front()
+    def _note_height(self, front: str | None) -> None:
+        """The user has dragged what is between the timelines and the panes: that height is of the pane in front, or of
+        all that need no more."""
         if front is None or self._height(front) == self._wanted(front):
             return
         if self._needs[front]:
@@ -187,6 +187,9 @@ class Panes(QObject):
 
     def _fit(self, front: str | None) -> None:
         """Give the pane in front its height."""
+        if front is not None and self._restored:
+            self._restored = False
+            self._note_height(front)
         if front is None or self._height(front) == self._wanted(front):
             return
         ours = self._ours is not None and self._ours == self._around

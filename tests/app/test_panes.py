@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QTabBar
+from PySide6.QtWidgets import QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from tests.patience import LONG
+from views.main_window import MainWindow
 
 
 def tabs(explorer: Explorer) -> QTabBar:
@@ -58,3 +60,25 @@ def test_a_pane_has_the_room_that_it_needs_or_was_given_while_it_is_in_front(qtb
     assert lower < usual
     assert choose("Graph") == given
     assert choose("Table") == lower
+
+
+@pytest.mark.parametrize("front", ["HLO", "Graph"])
+def test_heights_are_as_they_were_at_the_next_start(qtbot: QtBot, explorer: Explorer, front: str) -> None:
+    window = explorer.window
+    window.resize(1010, 760)  # within the screen of Qt's offscreen platform
+    explorer.perform("reset-layout")
+    window.show_pane(front)
+    qtbot.wait(20)
+    window.resizeDocks([window.docks[front]], [260], Qt.Orientation.Vertical)
+    qtbot.wait(20)
+    height, layout, geometry = window.docks[front].height(), window.layout_state(), window.saveGeometry()
+    assert 220 < height < 280
+    again = MainWindow(explorer)
+    qtbot.addWidget(again)
+    again.add_bottom([(title, QWidget()) for title in window.docks if title not in ("Collectives", "Inspector", "Log")])
+    again.open_with(geometry, layout)
+    qtbot.waitExposed(again)
+    qtbot.wait(50)
+    assert again.panes.front() == front
+    assert abs(again.docks[front].height() - height) <= 1
+    again.close()
