@@ -84,14 +84,21 @@ def _slowest_last(trial: Trial) -> tuple[bool, int]:
 
 
 def _merged(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for variants that differ in their names and schedulers alone."""
-    rows: dict[str, dict[str, Any]] = {}
+    """One row for variants that differ in their names and schedulers alone, as far as figures are shown."""
+    rows: dict[object, dict[str, Any]] = {}
     for one in shown:
-        rest = {key: value for key, value in one.items() if key not in ("name", "plans")}
-        row = rows.setdefault(repr((one["plans"][0].passes, rest)), one | {"name": "", "plans": []})
+        row = rows.setdefault(_figures(one), one | {"name": "", "plans": []})
         row["name"] = "; ".join(filter(None, (row["name"], one["name"])))
         row["plans"] = [*row["plans"], *one["plans"]]
     return list(rows.values())
+
+
+def _figures(one: dict[str, Any]) -> tuple[object, ...]:
+    """What a row says but for its name and its schedulers."""
+    m = one["metrics"]
+    times = tuple(map(time_text, (m.makespan, m.compute, m.comm, m.exposed, m.lower_bound)))
+    rest = (bytes_text(m.peak_memory), m.max_in_flight, str(one["budget"]))
+    return one["plans"][0].passes, times, rest, one["change"], one["source"], one["memory_warning"]
 
 
 def _variant(variant: Variant, base: Variant) -> dict[str, Any]:

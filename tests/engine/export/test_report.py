@@ -57,6 +57,21 @@ def test_a_plan_that_does_not_fit_into_the_chip_says_so() -> None:
     assert large.memory_warning in report_html(evaluator.module, evaluator.machine, [fits, large])
 
 
+def test_what_says_the_same_is_one_row_and_many_notes_of_one_kind_are_folded() -> None:
+    evaluator = evaluated()
+    base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded")
+    notes = tuple(f"while.{n} has no trip count that is known: {n} was assumed." for n in range(20))
+    alike = [
+        replace(base, name=name, plan=Plan("fuse", name), notes=notes) for name in ("bottom-up", "top-down", "memory")
+    ]
+    html = report_html(evaluator.module, evaluator.machine, [base, *alike])
+    (row,) = [row for row in html.split("<tr>") if "bottom-up" in row and "<svg" not in row]
+    assert "<td>bottom-up; top-down; memory<br>" in row
+    assert "fuse | bottom-up; top-down; memory" in row
+    assert html.count("<summary>and 18 more like these</summary>") == 1
+    assert all(html.count(note) == 1 for note in notes)
+
+
 def test_what_a_profile_does_not_tell_is_left_empty() -> None:
     evaluator = evaluated()
     base = evaluator.evaluate(plain_plan(evaluator.module))
