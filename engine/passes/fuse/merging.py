@@ -7,7 +7,7 @@ one result, so that none is part of a cycle; here an order of all that runs is k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.clusters import MOST_MEMBERS, MOST_OPERANDS, Cluster, Clusters
@@ -15,6 +15,9 @@ from engine.passes.fuse.roles import Role
 
 MOST_RESULTS = 4
 """Arrays that one fusion writes."""
+
+_GAP = 1 << 60
+"""Room between the numbers of two neighbours at first: what moves between them halves it at least."""
 
 _REARRANGING = frozenset({"concatenate", "pad", "reverse", "transpose"})
 """What no fusion does beside a result."""
@@ -49,9 +52,11 @@ class _Running:
 
     def __init__(self, body: Body, clusters: Clusters) -> None:
         self._body, self._clusters = body, clusters
-        self._order: list[int] = list(range(len(body)))
-        """By position; the slots of what joined something else keep what stands in them, and nothing reads them."""
-        self._at = list(self._order)
+        self._at = [place * _GAP for place in range(len(body))]
+        """What comes later has a higher number: with room between two, what moves touches nothing that stays."""
+        self._previous = list(range(-1, len(body) - 1))
+        self._next = list(range(1, len(body) + 1))
+        """Neighbours in that order; what joined something else stays in it, and nothing asks for it."""
 
     def joins(self, cluster: Cluster, reader: Cluster, apart: Collection[str]) -> bool:
         """Whether `reader` may become part of `cluster`; the order is then one in which it has."""
@@ -86,12 +91,37 @@ class _Running:
                 work.append(before)
         if any(cluster.number in self._before(other) for other in needed):
             return False
-        between = self._order[first:last]
-        moved = [n for n in between if n in needed]
-        self._order[first:last] = [*moved, cluster.number, *(n for n in between[1:] if n not in needed)]
-        for position in range(first, last):
-            self._at[self._order[position]] = position
+        self._put_before(cluster.number, sorted(needed, key=self._at.__getitem__))
         return True
+
+    def _put_before(self, number: int, moved: Sequence[int]) -> None:
+        previous, next_, at = self._previous, self._next, self._at
+        for node in moved:
+            next_[previous[node]] = next_[node]  # what comes before them is never the end: `number` does
+            if next_[node] < len(at):
+                previous[next_[node]] = previous[node]
+        last = previous[number]
+        low = at[last] if last >= 0 else at[number] - _GAP
+        step = (at[number] - low) // (len(moved) + 1)
+        for count, node in enumerate(moved, start=1):
+            previous[node], at[node] = last, low + count * step
+            if last >= 0:
+                next_[last] = node
+            last = node
+        previous[number] = last
+        if last >= 0:
+            next_[last] = number
+        if step == 0 and moved:
+            self._space_out(number)
+
+    def _space_out(self, number: int) -> None:
+        """Number everything anew, from any one of it."""
+        while self._previous[number] >= 0:
+            number = self._previous[number]
+        place = 0
+        while number < len(self._at):
+            self._at[number] = place * _GAP
+            number, place = self._next[number], place + 1
 
     def _before(self, number: int) -> Iterator[int]:
         """Numbers of what one thing that runs reads, or follows by a control edge."""
