@@ -351,6 +351,6 @@ def _kept(made: Produced, orders: Orders) -> bool:
     return True
 
 
-PIN_BUDGET = Budget.parse("permute=2,gather=1")
-"""In flight for plans that are pinned: one permute each way round a ring, and as many gathers as the TPU compiler
-allows: it fails where an order has more."""
+PIN_BUDGET = Budget.parse("permute=2,gather=1,all-to-all=1")
+"""In flight for plans that are pinned: one permute each way round a ring, and as many gathers and all-to-alls as the
+TPU compiler allows: it fails where an order has more."""
