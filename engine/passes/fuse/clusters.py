@@ -108,8 +108,9 @@ class Clusters:
         return [self.of[node]] if self.of[node] >= 0 else self.holders.get(node, [])
 
     def _is_needed(self, node: int, cluster: Cluster) -> bool:
-        """Whether anything outside reads it."""
-        return node == self.body.root or any(self.holding(u) != [cluster.number] for u in self.body.users[node])
+        """Whether anything outside reads it, or nothing at all does: what is dead is a result like another."""
+        users = self.body.users[node]
+        return node == self.body.root or not users or any(self.holding(u) != [cluster.number] for u in users)
 
     def readers(self, node: int) -> list[Cluster] | None:
         """The clusters that read `node`; None where something outside any cluster does, or nothing does."""

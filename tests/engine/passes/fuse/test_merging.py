@@ -186,3 +186,9 @@ def test_operands_come_before_what_reads_them(drawn: tuple[str, str]) -> None:
     assert len(again.instructions) == len(made.instructions)
     with patch.object(merging, "_GAP", 2):  # what moves finds no room, and all is numbered anew
         assert fused(program(body, results)).proto.computations == made.proto.computations
+
+
+def test_readers_that_nothing_reads_are_no_reason_to_stop() -> None:
+    dead = dot("x", "w", "f32[16,32]", "n1") + times("y", "n1", "n2") + tanh("n1", "n3")
+    made = fused(program(EINSUM + dead, "d"))
+    assert read_here(made.proto.SerializeToString()).by_name.keys() == made.by_name.keys()
