@@ -50,8 +50,8 @@ def _module(module: Module) -> dict[str, Any]:
 
 def _candidate(candidate: Candidate, module: Module) -> dict[str, Any]:
     gate = candidate.gate
-    terms = (gate.comp, gate.comm, gate.ring, gate.extra, gate.gain) if gate else (None,) * 5
-    names = ("comp_us", "comm_us", "ring_us", "extra_us", "gain_us")
+    terms = (gate.comp, gate.comm, gate.beside, gate.ring, gate.extra, gate.gain) if gate else (None,) * 6
+    names = ("comp_us", "comm_us", "beside_us", "ring_us", "extra_us", "gain_us")
     return {
         "id": candidate.id,
         "kind": candidate.kind,

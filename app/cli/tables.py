@@ -66,7 +66,7 @@ def show_candidates(variants: Sequence[Variant], module: Module) -> None:
     out = console()
     out.print(f"\n{counted_text(len(verdicts.candidates), 'collective')}, {verdicts_in_words(variants, verdicts)}\n")
     rows = [(_cells(alike), _verdict(alike)) for alike in merged(rows_of(verdicts.candidates))]
-    heading = ("", "collective", "N", "comp", "comm", "ring", "extra", "gain")
+    heading = ("", "collective", "N", "comp", "comm", "beside", "ring", "extra", "gain")
     for line in lines_of(heading, rows, 2, out.width):
         out.print(line, soft_wrap=True)
     out.print()
@@ -77,7 +77,7 @@ def _cells(alike: Sequence[Row]) -> tuple[str, ...]:
     count = sum(len(row.candidates) for row in alike)
     times = f" ×{count}" if count > 1 else ""
     gate = first.gate
-    terms = [time_text(t) for t in (gate.comp, gate.comm, gate.ring, gate.extra)] if gate else [""] * 4
+    terms = [time_text(t) for t in (gate.comp, gate.comm, gate.beside, gate.ring, gate.extra)] if gate else [""] * 5
     gain = time_text(sum(row.gain for row in alike)) if gate else ""
     return ("●" if first.chosen else "○", first.id + times, str(first.group_size), *terms, gain)
 

@@ -2,8 +2,8 @@
 
 Partitioners write a reduce-scatter as an all-reduce and a dynamic-slice at the device's position. XLA's
 ReduceScatterCreator, which the GPU pipeline runs, makes one of the two (`MatchReduceScatter` in
-`xla/service/collective_opt_utils.cc`); the TPU compiler writes them as its fusion ``all-reduce-scatter``. They are
-priced as written, and who reads a gain over them is told.
+`xla/service/collective_opt_utils.cc`); the TPU compiler writes them as its fusion ``all-reduce-scatter``. To price
+what no compiler will run would show that rewriting as a gain of decomposition.
 """
 
 from __future__ import annotations
@@ -37,6 +37,16 @@ def kept_in_slices(flow: Flow) -> frozenset[int]:
         return frozenset()
     kept, scalars = _Kept(flow), Scalars(flow)
     return frozenset(i.id for i in reduces if kept.is_kept_in_slices(i, scalars))
+
+
+def run_as(collective: HloInstructionProto, scattered: frozenset[int]) -> str:
+    """Opcode, without start and done, of what compilers run where a module has `collective`, its start or its done.
+
+    `scattered` are ids from `kept_in_slices`.
+    """
+    opcode = collective.opcode
+    start = collective.operand_ids[0] if opcode == "all-reduce-done" else collective.id
+    return "reduce-scatter" if start in scattered else opcode.removesuffix("-start").removesuffix("-done")
 
 
 class _Kept:

@@ -15,11 +15,13 @@ from engine.chips.machine import Machine
 from engine.cost.collectives import NOTHING, PICO, Transfer, collective_time, pairs_of, permute_time
 from engine.cost.compute import work_time
 from engine.cost.costs import Costs, Origin
+from engine.cost.kept_slices import kept_in_slices, run_as
 from engine.cost.link_classes import Moving, tell_apart
 from engine.cost.work import FREE, Reader
 from engine.errors import UnsupportedError
 from engine.hlo.hlo_pb2 import HloInstructionProto
 from engine.ir import shapes
+from engine.ir.flow import Flow
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL
 from engine.ir.groups import device_groups
@@ -62,6 +64,8 @@ class Pricing:
         self._machine = machine
         self._reader = Reader(module)
         self._instructions = module.instructions
+        self.scattered = kept_in_slices(Flow(module))
+        """Ids of all-reduces that are priced as reduce-scatters."""
         self._shapes: dict[int, bytes] = {}
         self._prices: dict[object, _Price] = {}
         self._transfers: dict[object, Transfer] = {}
@@ -74,7 +78,7 @@ class Pricing:
                 if opcode in FREE or opcode in SEQUENTIAL or opcode.endswith(("-done", "-update")):
                     continue
                 wrapped = self.wrapped(self._instructions[id_])
-                base = wrapped.opcode.removesuffix("-start")
+                base = run_as(wrapped, self.scattered)
                 if base in KINDS and base not in ("send", "recv"):
                     size = self.moved_bytes(wrapped, base)
                     key = base, size, _connection(wrapped)
@@ -95,7 +99,7 @@ class Pricing:
             if opcode not in FREE and opcode not in SEQUENTIAL:
                 instruction = self._instructions[id_]
                 wrapped = self.wrapped(instruction)
-                kind = _kind(opcode, wrapped.opcode)
+                kind = _kind(opcode, run_as(wrapped, self.scattered))
                 kinds[node] = kind
                 if not opcode.endswith(("-done", "-update")):
                     origin[node] = Origin.MODEL
@@ -165,7 +169,7 @@ class Pricing:
         self, instruction: HloInstructionProto, wrapped: HloInstructionProto, kind: Kind
     ) -> tuple[Transfer, int]:
         """A transfer and the bytes it moves in HBM; `wrapped` is the collective itself."""
-        base = wrapped.opcode.removesuffix("-start")
+        base = run_as(wrapped, self.scattered)
         if kind == Kind.COPY or base not in KINDS:
             return self._local(instruction, base)
         size = self.moved_bytes(wrapped, base)
@@ -180,6 +184,8 @@ class Pricing:
             written = max(size, shapes.byte_count(wrapped.shape) - (size if wrapped.shape.tuple_shapes else 0))
         elif base == "reduce-scatter":
             written = shapes.byte_count(wrapped.shape)
+            if wrapped.id in self.scattered:
+                written //= max(map(len, device_groups(wrapped, self._module.header)))
         return found, read + written
 
     def moved_bytes(self, collective: HloInstructionProto, base: str) -> int:
@@ -223,11 +229,10 @@ class Pricing:
         return Transfer(ceil(self._machine.chip.network.launch + wire), (0,), (size,)), size
 
 
-def _kind(opcode: str, wrapped: str) -> Kind:
-    """Kind of an instruction by its opcode and that of what it wraps."""
+def _kind(opcode: str, base: str) -> Kind:
+    """Kind of an instruction by its opcode and what it is run as, or what it wraps is."""
     if opcode in _COPIES:
         return Kind.COPY
-    base = wrapped.removesuffix("-start").removesuffix("-done")
     if base in KINDS:
         return KINDS[base]
     if opcode in _ASYNC:

@@ -12,11 +12,9 @@ from engine.chips.machine import Machine
 from engine.cost.carrying import Loaded
 from engine.cost.costs import Costs, Origin
 from engine.cost.imports import ImportedCosts, compiler_estimates
-from engine.cost.kept_slices import kept_in_slices
 from engine.cost.pricing import Pricing
 from engine.cost.program import Program, UsedCosts
 from engine.ir.buffering import buffers_of
-from engine.ir.flow import Flow
 from engine.ir.graph import Graph
 from engine.ir.graphs import SEQUENTIAL, graphs_of
 from engine.ir.loop_copies import shows_copies
@@ -70,13 +68,13 @@ def prepare(
         shows_copies=shows_copies(module),
         weights=weights,
         imported=imported,
-        notes=(*machine.notes, *notes, *((_AS_WRITTEN,) if kept_in_slices(Flow(module)) else ()), *unsaid, *said),
+        notes=(*machine.notes, *notes, *((_SCATTERED,) if pricing.scattered else ()), *unsaid, *said),
     )
 
 
-_AS_WRITTEN = (
-    "All-reduces of whose sum every device keeps only its own slice are priced as written. Compilers make "
-    "reduce-scatters of them, which take about half as long: that much of what such a site gains is not overlap."
+_SCATTERED = (
+    "All-reduces of whose sum every device keeps only its own slice are priced as the reduce-scatters that compilers "
+    "make of them."
 )
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from engine.chips.budget import Kind
+from engine.cost.kept_slices import kept_in_slices, run_as
 from engine.cost.pricing import KINDS
 from engine.hlo.hlo_pb2 import U32, ShapeProto
 from engine.ir import shapes
 from engine.ir.edit import Editor, Instruction
+from engine.ir.flow import Flow
 from engine.ir.graphs import sequences
 from engine.ir.module import Module
 from engine.ir.opcodes import COLLECTIVES
@@ -40,7 +42,13 @@ class AsyncPermute:
 
     def apply(self, module: Module, context: Context) -> Result:
         wanted = self._wanted(context.machine.chip.asynchronous)
-        found = [i.id for c in sequences(module) for i in c.instructions if i.opcode in wanted]
+        scattered = kept_in_slices(Flow(module)) if self.kinds == "supported" else frozenset[int]()
+        found = [
+            i.id
+            for c in sequences(module)
+            for i in c.instructions
+            if i.opcode in COLLECTIVES and run_as(i, scattered) in wanted
+        ]
         if not found:
             return Result(module)
         editor = Editor(module)
@@ -52,7 +60,7 @@ class AsyncPermute:
         return Result(editor.finish(), notes=notes)
 
     def _wanted(self, supported: frozenset[Kind]) -> frozenset[str]:
-        """Opcodes of what is made asynchronous."""
+        """Opcodes of what is made asynchronous, by what compilers run it as."""
         if self.kinds == "all":
             return COLLECTIVES
         kinds = {Kind.PERMUTE, *(supported if self.kinds == "supported" else ())}

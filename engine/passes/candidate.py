@@ -7,25 +7,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GateTerms:
-    """Terms of the gate ``comp + comm >= max(comp, ring) + extra`` (Wang et al. §5.5), in integer picoseconds.
+    """Terms of the gate ``comp + comm + beside >= max(comp, ring) + extra``, in integer picoseconds.
 
-    They are for one execution; loops multiply them by `Candidate.trips`.
+    Wang et al. §5.5 with one term more. They are for one execution; loops multiply them by `Candidate.trips`.
     """
 
     comp: int
     comm: int
     ring: int
     extra: int
+    beside: int = 0
+    """What other work hides of the ring and of what precedes and follows it, less what it would hide of the
+    collective, were it whole: negative where it waits for less as it is."""
 
     @property
     def gain(self) -> int:
-        return self.comp + self.comm - max(self.comp, self.ring) - self.extra
+        return self.comp + self.comm + self.beside - max(self.comp, self.ring) - self.extra
 
     def then(self, other: GateTerms) -> GateTerms:
         """Of two loops one after the other; what each leaves exposed by itself is not hidden by the other."""
         comp, ring = self.comp + other.comp, self.ring + other.ring
         apart = max(self.comp, self.ring) + max(other.comp, other.ring) - max(comp, ring)
-        return GateTerms(comp, self.comm + other.comm, ring, self.extra + other.extra + apart)
+        extra = self.extra + other.extra + apart
+        return GateTerms(comp, self.comm + other.comm, ring, extra, self.beside + other.beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def is_shown(explorer: Explorer, wanted: tuple[str, Plan, int]) -> bool:
     return (entry.title, entry.plan, entry.variant.metrics.makespan) == wanted
 
 
-@pytest.mark.parametrize("name", ["mlp_fig3_train_2x2_f32", "mlp_fig2_train_8_bf16"])
+@pytest.mark.parametrize("name", ["mlp_fig3_train_4x2_f32", "mlp_fig2_train_8_bf16"])
 def test_the_window_ends_with_what_a_report_shows(qtbot: QtBot, explorer: Explorer, name: str) -> None:
     """The first has rows that do not pay although the plan is faster than as loaded; of the second nothing is
     decomposed, and it is not called so. On another chip both are found out anew."""
@@ -106,7 +106,7 @@ def test_what_decomposes_nothing_is_in_the_order_that_gains_are_measured_against
     explorer.open(str(path))
     orders = []
     qtbot.waitUntil(lambda: len(store.state.entries) == 3, timeout=LONG)
-    for chip in ("tpu-v5e", "tpu-v4"):
+    for chip in ("tpu-v5e", "tpu-v6e"):
         store.become("Machine", edits.on_machine(store.state, MachineSpec(chip)))
         plan, makespan = whole_of(path, chip)
 

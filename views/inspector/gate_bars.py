@@ -7,7 +7,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.passes.candidate import GateTerms
-from engine.quantities import time_text
+from engine.quantities import signed_time_text, time_text
 from views.ports import Host
 from views.theme import GRID, axis_font, colour
 
@@ -30,7 +30,8 @@ class GateBars(QWidget):
             self.setAccessibleName("gate")
             self.setAccessibleDescription(
                 f"einsum {time_text(terms.comp)}, collective {time_text(terms.comm)}, "
-                f"ring {time_text(terms.ring)}, extra {time_text(terms.extra)}, gain {time_text(terms.gain)}"
+                f"ring {time_text(terms.ring)}, extra {time_text(terms.extra)}, beside {time_text(terms.beside)}, "
+                f"gain {time_text(terms.gain)}"
             )
         self.updateGeometry()
         self.update()
@@ -82,6 +83,7 @@ class GateBars(QWidget):
             y += _ROW
         painter.setPen(colour(theme.gain if terms.gain >= 0 else theme.loss))
         word = "saves" if terms.gain >= 0 else "costs"
-        text = f"{word} {time_text(abs(terms.gain))} each time"
+        beside = f", {signed_time_text(terms.beside)} beside other work" if terms.beside else ""
+        text = f"{word} {time_text(abs(terms.gain))} each time{beside}"
         painter.drawText(QRectF(label, y, self.width() - label, _ROW), Qt.AlignmentFlag.AlignVCenter, text)
         painter.end()

@@ -13,12 +13,19 @@ def saved(terms: GateTerms) -> str:
     if terms.ring <= terms.comp:
         return (
             f"saves {time_text(terms.gain)} of {time_text(terms.comm)}: the transfer ({time_text(terms.ring)}) fits"
-            f" under {time_text(terms.comp)} of einsums"
+            f" under {time_text(terms.comp)} of einsums{_beside(terms)}"
         )
     return (
         f"saves {time_text(terms.gain)}: {time_text(terms.comp)} of einsums run under the transfer"
-        f" ({time_text(terms.ring)})"
+        f" ({time_text(terms.ring)}){_beside(terms)}"
     )
+
+
+def _beside(terms: GateTerms) -> str:
+    if not terms.beside:
+        return ""
+    more, less = ("it", "the collective") if terms.beside > 0 else ("the collective", "it")
+    return f", and other work hides {time_text(abs(terms.beside))} more of {more} than of {less}"
 
 
 def weighed(terms: GateTerms) -> str:
@@ -33,7 +40,10 @@ def lost(terms: GateTerms) -> str:
         parts.append(f"exposed transfer {time_text(terms.ring - terms.comp)}")
     if terms.extra or not parts:
         parts.append(f"extra {time_text(terms.extra)}")
-    return f"{' + '.join(parts)} > {time_text(terms.comm)} saved"
+    if terms.beside < 0:
+        parts.append(f"{time_text(-terms.beside)} that other work hides of the collective")
+    hidden = f" + {time_text(terms.beside)} that other work hides" if terms.beside > 0 else ""
+    return f"{' + '.join(parts)} > {time_text(terms.comm)} saved{hidden}"
 
 
 def elsewhere(einsums: Sequence[str], winner: str, own: GateTerms, other: GateTerms) -> str:

@@ -15,7 +15,7 @@ from engine.session.tuning import Trial, Tuning
 from tests.places import SAMPLES
 
 SAMPLE = str(SAMPLES / "mlp_fig3_forward_2x2_f32.hlo")
-GAINS = str(SAMPLES / "mlp_fig3_train_2x4_bf16.hlo")
+GAINS = str(SAMPLES / "mlp_fig3_train_8x8_large.hlo")
 
 UNPARTITIONED = """HloModule step, num_partitions=2
 

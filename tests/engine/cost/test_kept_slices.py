@@ -1,9 +1,10 @@
-"""All-reduces that compilers make reduce-scatters of are found, whatever our passes made of them, and said."""
+"""An all-reduce is priced as a reduce-scatter where every device keeps its own slice of the sum, and only there."""
 
 from __future__ import annotations
 
 import pytest
 
+from engine.chips.budget import Kind
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.cost.kept_slices import kept_in_slices
@@ -90,10 +91,31 @@ def test_what_is_kept_in_slices(body: str, kept: bool) -> None:
 @pytest.mark.parametrize(
     "passes", ["", "fuse{policy=default}", "async-permute{kinds=all}", "async-permute{kinds=all,form=generic}"]
 )
-def test_they_are_found_behind_passes_and_said(passes: str) -> None:
+def test_it_costs_what_a_reduce_scatter_costs(passes: str) -> None:
+    """Before and after passes: what a variant leaves whole is priced as in the module as loaded."""
     slices = module(REDUCE + PLACE + "  s = f32[16,32] " + sliced() + "  ROOT n = f32[16,32] negate(s)\n")
+    scatter = module(
+        f"  s = f32[16,32] reduce-scatter(x), {GROUPS}, dimensions={{0}}, to_apply=add\n"
+        "  ROOT n = f32[16,32] negate(s)\n"
+    )
     machine = machine_for(slices, load_chip("tpu-v4"))
     changed = Pipeline.parse(passes).run(slices, Context(machine)).module
-    assert any("priced as written" in note for note in prepare(changed, machine).notes)
-    whole = module(REDUCE + "  ROOT n = f32[64,32] negate(r)\n")
-    assert not any("priced as written" in note for note in prepare(whole, machine).notes)
+    found, expected = prepare(changed, machine), prepare(scatter, machine)
+    times = [max(int(c.transfer.max()) for c in p.costs.values()) for p in (found, expected)]
+    assert times[0] == times[1] > 0
+    kinds = [{int(k) for c in p.costs.values() for k in c.kind[c.transfer > 0]} for p in (found, expected)]
+    assert kinds == [{Kind.REDUCE_SCATTER}] * 2
+    assert any("priced as the reduce-scatters" in note for note in found.notes)
+    assert not any("priced as the reduce-scatters" in note for note in expected.notes)
+
+
+@pytest.mark.parametrize(("chip", "splits"), [("tpu-v4", False), ("tpu-v7x", True), ("h100", True)])
+def test_it_is_asynchronous_where_compilers_make_reduce_scatters_so(chip: str, splits: bool) -> None:
+    slices = module(REDUCE + PLACE + "  s = f32[16,32] " + sliced() + "  ROOT n = f32[16,32] negate(s)\n")
+    machine = machine_for(slices, load_chip(chip))
+    changed = Pipeline.parse("async-permute{kinds=supported}").run(slices, Context(machine)).module
+    opcodes = [i.opcode for i in changed.instructions.values()]
+    assert ("all-reduce-start" in opcodes) == splits
+    kinds = {int(k) for c in prepare(changed, machine).costs.values() for k in c.kind}
+    assert Kind.ALL_REDUCE not in kinds
+    assert Kind.REDUCE_SCATTER in kinds

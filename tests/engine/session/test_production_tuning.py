@@ -54,8 +54,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Module]:
 
 
 def test_a_judgement_is_of_an_order_with_one_permute_each_way(production: Production, asked: list[Module]) -> None:
-    plan, metrics = CompilersJudge(production).judge(Plan("decompose{chain=off}", "memory", PIN_BUDGET))
-    assert plan.passes == "decompose{chain=off}"
+    plan, metrics = CompilersJudge(production).judge(Plan("decompose{chain=off,gate=off}", "memory", PIN_BUDGET))
+    assert plan.passes == "decompose{chain=off,gate=off}"
     assert plan.scheduler in QUICK
     loose = production.judged(answer(production.target), "mega")
     ordered = production.ordered(loose, plan)
@@ -69,9 +69,10 @@ def test_a_judgement_is_of_an_order_with_one_permute_each_way(production: Produc
 
 def test_modules_that_are_equal_are_compiled_once(production: Production, asked: list[Module]) -> None:
     judge = CompilersJudge(production)
-    first = judge.judge(Plan("decompose{chain=off}", "bottom-up", PIN_BUDGET))
+    first = judge.judge(Plan("decompose{chain=off,gate=off}", "bottom-up", PIN_BUDGET))
     # What makes permutes asynchronous and fuses is left to the compiler: both plans give it the same module.
-    again = judge.judge(Plan("decompose{chain=off},async-permute{kinds=supported},fuse", "top-down", PIN_BUDGET))
+    plan = Plan("decompose{chain=off,gate=off},async-permute{kinds=supported},fuse", "top-down", PIN_BUDGET)
+    again = judge.judge(plan)
     assert first[1] == again[1]
     assert len(asked) == 1
 

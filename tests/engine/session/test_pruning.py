@@ -54,23 +54,23 @@ def test_what_is_shown_by_default_is_never_slower_than_as_loaded(sample: str, ch
 
 
 def test_what_is_left_whole_stands_in_the_plan_and_in_a_note() -> None:
-    at = evaluator("mlp_fig3_train_2x4_bf16")
-    found = without(at, Plan(BEST_PASSES, "top-down"), "decomposed, top-down", 4 * EFFORT)
+    at = evaluator("mlp_fig3_train_4x2_f32")
+    found = without(at, Plan(BEST_PASSES, "bottom-up"), "decomposed, bottom-up", 4 * EFFORT)
     left = (edits.options_of(found.plan, "decompose") or {}).get("losing", "").split(";")
     assert left != [""]
-    assert found.name == "decomposed, top-down"
+    assert found.name == "decomposed, bottom-up"
     told = {
         c.id: c for c in found.candidates if c.reason.startswith("does not pay in the simulator; by the gate alone: ")
     }
     assert told.keys() >= {name.rstrip("*") for name in left}
     assert not any("forbid" in c.reason for c in found.candidates)
     # The gate's numbers are those that it had before anything was tried.
-    before = {c.id: c for c in at.evaluate(Plan(BEST_PASSES, "top-down")).candidates}
+    before = {c.id: c for c in at.evaluate(Plan(BEST_PASSES, "bottom-up")).candidates}
     assert all(c.gate == before[name].gate is not None and before[name].reason in c.reason for name, c in told.items())
     for name in left:
         assert sum(note.startswith(f"{name} is left whole: the plan is ") for note in found.notes) == 1
     assert any(c.chosen for c in found.candidates)
-    again = Evaluator(at.module).evaluate(Plan(found.plan.passes, "top-down"))
+    again = Evaluator(at.module).evaluate(Plan(found.plan.passes, "bottom-up"))
     assert again.metrics == found.metrics
 
 
@@ -89,7 +89,7 @@ def test_what_the_user_forbade_stays_forbidden() -> None:
 
 
 def test_without_a_trial_a_slower_plan_gives_way_to_one_that_decomposes_nothing() -> None:
-    at = evaluator(CHAIN)
+    at = evaluator(CHAIN, "tpu-v5e")
     plan = Plan(BEST_PASSES, "top-down")
     assert at.evaluate(plan).metrics.makespan > at.evaluate(plain_plan(at.module)).metrics.makespan
     found = without(at, plan, effort=0)

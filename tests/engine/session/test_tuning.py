@@ -17,7 +17,7 @@ from engine.session.evaluation import Evaluator
 from engine.session.plan import AS_LOADED, Plan, plain_plan
 from engine.session.pruning import default_variants
 from engine.session.tuning import POLISH, Trial, Tuning, fastest, tune, tune_order, without_decomposition
-from tests.places import PARTITIONED, ROOT
+from tests.places import PARTITIONED, ROOT, SAMPLES
 
 SCHEDULED = "tests/data/tpu-compiler/a_v4-2x2x2_1d_1x8_d4096_L2_scan_default.hlo.gz"
 FIG3 = PARTITIONED / "mlp_fig3.hlo"
@@ -54,7 +54,8 @@ def test_every_dimension_is_searched_and_nothing_else_is(evaluator: Evaluator) -
         assert values == {dict(c.decompose).get(option) for c in AXES[option](Choices())}
     assert any(p.forbid for p in points)
     start = Choices(fuse="default", scheduler="memory")
-    some = [Choices.of(t.plan) for t in tune(evaluator, rounds=1, start=start, dimensions=["ring", "sites"]).trials]
+    many = Evaluator(read_here((SAMPLES / "mlp_fig3_train_8x8_large.hlo").read_bytes()))
+    some = [Choices.of(t.plan) for t in tune(many, rounds=1, start=start, dimensions=["ring", "sites"]).trials]
     assert {(p.fuse, p.scheduler, p.budget) for p in some} == {("default", "memory", None)}
     assert {name for p in some for name, _ in p.decompose} == {"ring"}
     assert any(p.forbid for p in some)

@@ -112,10 +112,8 @@ class Candidates:
         own, rest = self._pricing.comm((collective,)), self._pricing.comm(others)
         if not rest:
             return terms
-        comp, comm, ring, extra = (
-            value * own // (own + rest) for value in (terms.comp, terms.comm, terms.ring, terms.extra)
-        )
-        return GateTerms(comp, comm, ring, extra)
+        values = (terms.comp, terms.comm, terms.ring, terms.extra, terms.beside)
+        return GateTerms(*(value * own // (own + rest) for value in values))
 
     def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
         assert gate is not None

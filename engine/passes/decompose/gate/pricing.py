@@ -1,21 +1,28 @@
-"""What a decomposition would gain: the terms of ``comp + comm >= max(comp, ring) + extra`` (Wang et al. §5.5).
+"""What a decomposition would gain: the terms of ``comp + comm + beside >= max(comp, ring) + extra``.
+
+That is Wang et al. §5.5, which prices a site by itself, and what other work hides of either side.
 
 `comp` and `comm` are the einsums and collectives as they are. `ring` is all that one link of the logical ring carries
 (`rings.variants.link_load`). `extra` is what nothing hides: the transfer of a prologue or epilogue, what partial
 einsums take longer than whole ones, and the memory traffic that decomposing adds. Element-wise work is taken to fuse
 with einsums on both sides of the comparison, so that the gain of fusion does not pass for that of overlap; what cannot
-fuse with a loop is extra. (With a straight line it often cannot either, but there other compute hides what the ring's
-own einsums leave of its transfers, which the gate does not know: over the samples the two come out even.)
+fuse with a loop is extra. `beside` is what other work of the computation hides: of the permutes of a straight line (a
+loop has nothing else to do in the meantime) and of a prologue or epilogue, less what it would hide of the whole
+collective where the chip's compiler makes that asynchronous.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
+from engine.chips.budget import Kind
 from engine.chips.chip import Exclusive
 from engine.chips.machine import Machine
 from engine.cost.collectives import collective_time, ring_time
 from engine.cost.compute import einsum_time, instruction_time, work_time
+from engine.cost.kept_slices import kept_in_slices, run_as
+from engine.cost.pricing import KINDS
 from engine.cost.work import Role, Work
 from engine.hlo.hlo_pb2 import HloInstructionProto, ShapeProto
 from engine.ir import shapes
@@ -28,11 +35,14 @@ from engine.passes.candidate import GateTerms
 from engine.passes.decompose.emit.scatter import halved_index
 from engine.passes.decompose.find.collectives import Collective
 from engine.passes.decompose.gate.lost_fusion import put_behind, written_out
+from engine.passes.decompose.gate.surroundings import Beside, beside
 from engine.passes.decompose.rings.plans import GatherPlan, ScatterPlan
 from engine.passes.decompose.rings.variants import Variant, link_load
 from engine.passes.decompose.site import AllReduceSite, Case, ChainSite, EinsumUse, GatherSite, ScatterSite, Site
 
 _WHOLE: Mapping[tuple[int, int], int] = {}
+_EINSUMS = frozenset({"dot", "convolution"})
+_DECOMPOSABLE = frozenset({Kind.ALL_GATHER, Kind.REDUCE_SCATTER})
 
 
 class Pricing:
@@ -48,6 +58,7 @@ class Pricing:
         self._einsum_times: dict[tuple[object, ...], int] = {}
         self._collective_times: dict[int, int] = {}
         self._lost_times: dict[tuple[int, bool], int] = {}
+        self._scattered = kept_in_slices(flow)
 
     @property
     def one_at_a_time(self) -> bool:
@@ -58,12 +69,11 @@ class Pricing:
         """The gate's terms for `site` in the form `variant`, which must suit it."""
         match site:
             case GatherSite():
-                return self._gather(site, variant, self.comm(site.collectives))
+                return self._gather(site, variant, site.collectives)
             case ScatterSite():
-                return self._scatter(site, variant, self.comm((site.collective,)))
+                return self._scatter(site, variant)
             case AllReduceSite():
-                whole = self.comm((site.scatter.collective,))
-                return self._scatter(site.scatter, variant, whole).then(self._gather(site.gather, variant, 0))
+                return self._scatter(site.scatter, variant).then(self._gather(site.gather, variant, ()))
             case ChainSite():
                 return self._chain(site, variant)
 
@@ -89,12 +99,13 @@ class Pricing:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _gather(self, site: GatherSite, variant: Variant, comm: int) -> GateTerms:
+    def _gather(self, site: GatherSite, variant: Variant, collectives: Sequence[int]) -> GateTerms:
+        """`collectives` are those that the loop saves."""
         size = site.groups.size
         plan = variant.gather_plan(size)
         shard = self._shard(site)
         comp = self.comp(u.instruction for u in site.uses)
-        extra = sum(self._hops(site.groups, shard, abs(hops)) for hops in plan.entries if hops)
+        extra = ends = sum(self._hops(site.groups, shard, abs(hops)) for hops in plan.entries if hops)
         for use in site.uses:
             extra += self._partials(use, plan, size, variant) + self._joined(use, plan, size, variant, gathers=True)
             if variant.form == "rolled":
@@ -106,9 +117,11 @@ class Pricing:
             extra += (size - 1) * self._memory(2 * shard)
         if site.rebuild:
             extra += size * self._memory(2 * shard)
-        return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
+        ring = self._ring(site.groups, shard, plan, variant)
+        beside = self._beside(collectives, ends + _exposed(comp, ring, variant))
+        return GateTerms(comp, self.comm(collectives), ring, extra, beside)
 
-    def _scatter(self, site: ScatterSite, variant: Variant, comm: int) -> GateTerms:
+    def _scatter(self, site: ScatterSite, variant: Variant) -> GateTerms:
         size = site.groups.size
         plan = variant.scatter_plan(size)
         shard = self.shard_bytes(site)
@@ -116,15 +129,54 @@ class Pricing:
             element = self._flow.instructions[site.collective].shape.element_type
             shard = max(shard, shard * 32 // max(1, shapes.bits(element)))
         comp = self.comp((site.use.instruction,))
-        extra = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
+        extra = ends = max((self._hops(site.groups, shard, abs(hops)) for hops in plan.ends), default=0)
         extra += self._partials(site.use, plan, size, variant, self._halves(site) if variant.halved else (_WHOLE,))
         extra += self._joined(site.use, plan, size, variant, gathers=False)
         if variant.form == "rolled":
             extra += self._lost_before(site.use, gathers=False)
-        extra += self._added(site, shard, chains=len(plan.hops))
         if site.gathered:
             extra += self._gather_again(site)
-        return GateTerms(comp, comm, self._ring(site.groups, shard, plan, variant), extra)
+        ring = self._ring(site.groups, shard, plan, variant)
+        collectives, exposed = (site.collective,), ends + _exposed(comp, ring, variant)
+        ways = []
+        for added, waits in self._adding(site, shard, chains=len(plan.hops)):
+            beside = self._beside(collectives, exposed + (waits if variant.form == "unrolled" else 0))
+            ways.append(GateTerms(comp, self.comm(collectives), ring, extra + added, beside))
+        return max(ways, key=lambda terms: terms.gain)
+
+    def _beside(self, collectives: Sequence[int], exposed: int) -> int:
+        """What other work hides of so much `exposed` transfer, less what it hides of `collectives` as they are."""
+        found = [self._surroundings.get(c, Beside()) for c in collectives]
+        if not found:
+            return 0
+        together = Beside(sum(b.time for b in found), max(b.wanted for b in found))
+        hidden = [
+            b.hides(self.comm((c,)))
+            for c, b in zip(collectives, found, strict=True)
+            if self._may_wait(self._collectives[c])
+        ]
+        return together.hides(exposed) - sum(hidden)
+
+    @cached_property
+    def _surroundings(self) -> Mapping[int, Beside]:
+        """By id of collectives that may be hidden: einsums, and collectives that block, run beside them."""
+        collectives = [c for c in self._collectives.values() if c.fused_into is None]
+        hidden = [c for c in collectives if self._may_wait(c) or self._kind(c) in _DECOMPOSABLE]
+        work = {
+            id_: self.comp((id_,))
+            for computation in dict.fromkeys(c.computation for c in hidden)
+            for id_ in (i.id for i in self._flow.module.computations[computation].instructions if i.opcode in _EINSUMS)
+        }
+        work |= {c.id: self._collective_time(c) for c in collectives if not self._may_wait(c)}
+        ways = {c.id: device_groups(c.written, self._header) for c in collectives}
+        return beside(self._flow, hidden, self._collective_time, work, ways)
+
+    def _kind(self, collective: Collective) -> Kind:
+        return KINDS[run_as(collective.written, self._scattered)]
+
+    def _may_wait(self, collective: Collective) -> bool:
+        """Whether it is asynchronous where it stays whole."""
+        return collective.start != collective.id or self._kind(collective) in self._machine.chip.asynchronous
 
     def _gather_again(self, site: ScatterSite) -> int:
         """Time of the all-gather behind a scatter that stands for a whole all-reduce."""
@@ -141,7 +193,7 @@ class Pricing:
             for m in site.middle
         )
         before, after = self.comp(firsts) + middle, self.comp((site.scatter.use.instruction,))
-        comm = self.comm((*site.gather.collectives, site.scatter.collective))
+        collectives = (*site.gather.collectives, site.scatter.collective)
         pieces = 2 if variant.pipelined_halves else 1
         extra = sum(self._taken(u, size * pieces, variant.shards) for u in site.gather.uses)
         extra += self._taken(site.scatter.use, size * pieces, variant.seconds)
@@ -151,7 +203,8 @@ class Pricing:
         if variant.form == "rolled":
             extra += sum(self._lost_before(u, gathers=True) for u in site.gather.uses)
             extra += self._lost_before(site.scatter.use, gathers=True)
-        extra += self._added(site.scatter, sent[1], chains=1 if variant.seconds == 1 and not variant.both else 2)
+        adding = self._adding(site.scatter, sent[1], chains=1 if variant.seconds == 1 and not variant.both else 2)
+        extra += min(added for added, _ in adding)
         if variant.both and not variant.pipelined_halves:
             rings = [self._ring(groups, n, variant.gather_plan(size), variant) for n in sent]
             hops = [self._hops(groups, n, 1) for n in sent]
@@ -164,7 +217,8 @@ class Pricing:
             rings = [ring_time(self._machine, lists, n // pieces, steps, both).time for n in sent]
             extra += (variant.turns - 1) * self._hops(groups, sum(sent) // pieces, 1)
             extra += (size - 1) * self._memory(2 * sent[0]) if variant.form == "rolled" and variant.unroll == 1 else 0
-        return GateTerms(before + after, comm, sum(rings), extra)
+        beside = self._beside(collectives, _exposed(before + after, sum(rings), variant))
+        return GateTerms(before + after, self.comm(collectives), sum(rings), extra, beside)
 
     def _ring(self, groups: Groups, shard: int, plan: GatherPlan | ScatterPlan, variant: Variant) -> int:
         left, right = link_load(plan)
@@ -215,17 +269,18 @@ class Pricing:
             lost += self._apart(written.shape, size * lanes)
         return blocks * lost
 
-    def _added(self, site: ScatterSite, shard: int, chains: int) -> int:
-        """What adding up all partial results takes.
+    def _adding(self, site: ScatterSite, shard: int, chains: int) -> Sequence[tuple[int, int]]:
+        """Ways to add up all partial results: what that takes, and how much of it is waiting for a transfer.
 
         As part of the einsums they read what was added up before. An einsum that is added to the only chain waits for
         what arrives, though, unless the addition is one by itself.
         """
         size = site.groups.size
         if chains > 1:
-            return size * self._memory(shard)
+            return ((size * self._memory(shard), 0),)
         apart = self._apart(self._flow.instructions[site.use.instruction].shape, size, operands=2)
-        return (size - 1) * min(apart, self._memory(shard) + self._hops(site.groups, shard, 1))
+        hop = self._hops(site.groups, shard, 1)
+        return (((size - 1) * apart, 0), ((size - 1) * (self._memory(shard) + hop), (size - 1) * hop))
 
     def _apart(self, shape: ShapeProto, parts: int, operands: int = 1) -> int:
         """Time of an instruction by itself whose operands and result are one of so many `parts` of such an array."""
@@ -320,7 +375,8 @@ class Pricing:
                 shapes.byte_count(self._flow.instructions[o].shape) for o in self._flow.operands[collective.start]
             )
             whole = operands * len(groups[0]) if collective.opcode == "all-gather" else operands
-            found = collective_time(self._machine, collective.opcode, groups, whole).time
+            opcode = run_as(collective.written, self._scattered)
+            found = collective_time(self._machine, opcode, groups, whole).time
             self._collective_times[collective.id] = found
         return found
 
@@ -337,6 +393,11 @@ class Pricing:
         work = Work()
         work.in_hbm[Role.READ] = float(size)
         return max(0, work_time(work, self._machine.chip) - work_time(Work(), self._machine.chip))
+
+
+def _exposed(comp: int, ring: int, variant: Variant) -> int:
+    """What of a ring its own einsums leave, and others may hide: nothing runs beside the steps of a loop."""
+    return max(0, ring - comp) if variant.form == "unrolled" else 0
 
 
 def as_they_come(compute: int, hop: int, shards: int, together: int) -> int:

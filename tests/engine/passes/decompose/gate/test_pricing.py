@@ -135,6 +135,7 @@ def test_loops_one_after_the_other_hide_their_own_transfers_only() -> None:
     total = a.then(b)
     assert total.comp + total.comm - total.gain == max(10, 4) + max(2, 6) + 2
     assert total.gain == a.gain + b.gain
+    assert replace(a, beside=3).then(replace(b, beside=-1)).gain == total.gain + 2
 
 
 def test_words() -> None:
@@ -146,6 +147,16 @@ def test_words() -> None:
     assert lost(worse) == "exposed transfer 3.10 µs + extra 2.00 µs > 4.40 µs saved"
     assert weighed(worse) == f"decomposed although {lost(worse)}"
     assert lost(GateTerms(comp=9, comm=1_000, ring=2, extra=5_000)) == "extra 5.00 ns > 1.00 ns saved"
+    assert saved(replace(hidden, beside=500_000)).endswith(
+        ", and other work hides 500 ns more of it than of the collective"
+    )
+    assert saved(replace(hidden, beside=-500_000)).endswith(
+        ", and other work hides 500 ns more of the collective than of it"
+    )
+    assert lost(replace(worse, beside=500_000)).endswith("> 4.40 µs saved + 500 ns that other work hides")
+    assert lost(replace(worse, beside=-500_000)).endswith(
+        " + 500 ns that other work hides of the collective > 4.40 µs saved"
+    )
 
 
 def test_blocks_that_one_einsum_takes_are_in_memory_and_so_is_what_comes_of_them() -> None:
