@@ -70,6 +70,9 @@ CASES: Mapping[str, Case] = {
         "tpu:v5e:4x4", _on(4, 4), (2, 32, 2048, 5120, 40, 128, 13824), WITHOUT_DECOMPOSITION
     ),
     "decoder_v5p-2x2x1_2x2_d3072": Case("tpu:v5p:2x2x1", _on(2, 2), (2, 16, 2048, 3072, 24, 128, 8192)),
+    "decoder_v5p-2x2x4_4x4_d5120_whole": Case(
+        "tpu:v5p:2x2x4", _on(4, 4), (2, 32, 2048, 5120, 40, 128, 13824), WITHOUT_DECOMPOSITION
+    ),
     # With its probe what v6e's constants are fitted on; the next was looked at meanwhile.
     "decoder_v6e-2x2_2x2_d2048": Case("tpu:v6e:2x2", _on(2, 2), (2, 8, 2048, 2048, 16, 128, 5632)),
     "decoder_v6e-2x4_2x4_d4096_whole": Case(

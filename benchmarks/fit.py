@@ -7,8 +7,8 @@ chip is read. v6e and v7x, whose matmul units are four times as large, have the 
 to the modules of v6e that `FITS` names. The procedure was written down before its results were compared with any:
 
 - Not fitted: peaks, HBM bandwidth and cores, as documented; the clock that the compiler states; tiles of 8 × 128 by
-  128 (by 256 on v6e and v7x), of which the stationary one is used for 128 rows at least; 16 MiB of vector memory for
-  windows, the most that the compiler says its kernels use (32 on v6e and v7x); v7x's share of its peak for matmuls.
+  128 (by 256 on v6e and v7x), of which the stationary one is used for 128 rows at least; 16 MiB of vector memory,
+  the most that the compiler lets its kernels use (32 on v6e and v7x); v7x's share of its peak for matmuls.
 - Left out: estimates that are shorter than HBM at its documented peak takes for what the fusion reads and writes there.
 - Objective: for each module, for the fusions with and without a matmul, half the mean of |ln(model / compiler)| plus
   half the time-weighted relative error; the mean over all of these. Every module weighs the same.
@@ -19,7 +19,7 @@ to the modules of v6e that `FITS` names. The procedure was written down before i
 - Other chips: times in cycles, work per core and cycle; the matmul rate as a share of its documented peak. What passes
   the vector units and lies in HBM takes the time of that, as documented, and cycles to load and store. What a fusion
   with a matmul moves goes at as many bytes per core and cycle as on v4, if HBM has them, where matmul units are v4's,
-  else at the same share of HBM; a step of a window takes as many cycles.
+  else at the same share of HBM; a step of a window takes as many cycles, and windows fill the same share.
   The memory that v4's compiler places arrays in, space 3, is a common memory next to HBM; that of the others, space 1,
   is the vector memory, which the units work from: reading it takes no time of its own.
 """
@@ -75,6 +75,8 @@ GRIDS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "onchip": (inf, 4096.0, 3072.0, 2560.0, 2048.0, 1536.0, 1280.0, 1024.0, 768.0, 512.0),
         # Cycles of a step of a matmul, beside its work.
         "step": tuple(float(x) for x in range(0, 601, 50)),
+        # Of the vector memory: what windows may fill.
+        "vmem_share": tuple(round(1 - x / 20, 2) for x in range(9)),
         # Of the shorter of a step's matmul and its vector work: what does not hide.
         "tail": tuple(round(x / 20, 2) for x in range(21)),
         # Cycles per register of a result that a step adds to what the steps before it left.
@@ -112,14 +114,15 @@ FITS: Mapping[str, Fit] = MappingProxyType(
             GRIDS,
             {
                 "launch": 640.0,
-                "matmul_efficiency": 0.94,
+                "matmul_efficiency": 0.95,
                 "narrow": 9.2,
                 "ports": 2.0,
                 "vector": 4.0,
                 "matmul_hbm_efficiency": 0.62,
                 "onchip": 2048.0,
-                "step": 250.0,
-                "tail": 0.05,
+                "step": 200.0,
+                "vmem_share": 0.8,
+                "tail": 0.1,
                 "adding": 0.0,
                 "window": 896.0,
             },
@@ -135,6 +138,7 @@ FITS: Mapping[str, Fit] = MappingProxyType(
                 "matmul_hbm_efficiency": 0.76,
                 "onchip": inf,
                 "step": 300.0,
+                "vmem_share": 0.85,
                 "tail": 0.0,
                 "adding": 2.5,
                 "window": 0.0,
@@ -180,6 +184,8 @@ class Samples:
     """How each can be cut into windows; None without a matmul."""
     macs: float
     """Multiplications of a core in a cycle, as documented."""
+    vmem: float
+    """Bytes of a core's vector memory."""
     cores: int
 
     @cached_property
@@ -210,6 +216,7 @@ _COLUMNS = ("group", "theirs", "narrow", "ports", "vector", "fetched", "hbm", "o
 def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
     """Every fusion with an estimate in `files`, which are compiled for `chip`."""
     clock, registers = chip.units.clock, LANES * cores
+    unlimited = replace(chip.units, vmem_share=1.0)
     rows: list[tuple[float, ...]] = []
     cuts: list[Cuts | None] = []
     for number, file in enumerate(files):
@@ -220,7 +227,7 @@ def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
             work = reader.work(instruction)
             if not cycles or instruction.opcode != "fusion" or work.scalar or below_hbm(cycles, work, chip):
                 continue
-            cuts.append(cut(work.matmuls[0], work.in_hbm, work.in_chip, chip.units) if work.matmuls else None)
+            cuts.append(cut(work.matmuls[0], work.in_hbm, work.in_chip, unlimited) if work.matmuls else None)
             fetched = work.ports - (work.ports_onchip if isinf(chip.units.onchip_bandwidth) else 0.0)
             vector = [x / registers for x in (work.narrow, work.ports, work.vector, fetched)]
             moved = work.hbm / chip.hbm_bandwidth * clock, work.onchip / cores
@@ -229,7 +236,21 @@ def samples(files: Sequence[Path], chip: Chip, cores: int) -> Samples:
     macs = chip.peak("bf16") / (2 * cores * clock)
     theirs, narrow, ports, vectors, fetches, hbm, onchip = columns
     of = group.astype(np.int64)
-    return Samples(of, _hbm_bytes(chip), theirs, narrow, ports, vectors, fetches, hbm, onchip, tuple(cuts), macs, cores)
+    return Samples(
+        group=of,
+        bytes_per_cycle=_hbm_bytes(chip),
+        theirs=theirs,
+        narrow=narrow,
+        ports=ports,
+        vector=vectors,
+        fetched=fetches,
+        hbm=hbm,
+        onchip=onchip,
+        cuts=tuple(cuts),
+        macs=macs,
+        vmem=chip.units.vmem,
+        cores=cores,
+    )
 
 
 def times(found: Samples, constants: Constants) -> Floats:
@@ -251,7 +272,8 @@ def times(found: Samples, constants: Constants) -> Floats:
     )
     whole = np.repeat(np.maximum(vector, found.vector / c["vector"])[multiplies], found.counts)
     firsts = np.concatenate(([0], np.cumsum(found.counts)[:-1]))
-    cycles[multiplies] = np.minimum.reduceat(seconds(found.joined, whole, pace), firsts)
+    fits = found.joined.held <= c["vmem_share"] * found.vmem
+    cycles[multiplies] = np.minimum.reduceat(np.where(fits, seconds(found.joined, whole, pace), inf), firsts)
     return cycles + c["launch"]
 
 
@@ -305,6 +327,7 @@ def units_of(name: str, constants: Constants) -> Units:
         onchip_bandwidth=CORES[name] / devices * clock * c["onchip"]
         if name == fitted.name
         else chip.units.onchip_bandwidth,
+        vmem_share=c["vmem_share"],
         step=round(c["step"] / clock * 1e12),
         tail=c["tail"],
         adding=registers / c["adding"] if c["adding"] else inf,
@@ -328,6 +351,7 @@ def _written(units: Units, devices: int) -> Mapping[str, str]:
         "onchip_gigabytes_per_second": f"{units.onchip_bandwidth * devices / 1e9:g}",
         "matmul_hbm_efficiency": f"{units.matmul_hbm_efficiency:g}",
         "step_nanoseconds": f"{units.step / 1e3:.0f}",
+        "vmem_share": f"{units.vmem_share:g}",
         "tail": f"{units.tail:g}",
         "adding_gigaelements": f"{units.adding * devices / 1e9:.1f}",
         "window_kibibytes": f"{units.window * devices / 1024:g}",

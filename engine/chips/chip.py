@@ -123,6 +123,8 @@ class Units:
     """Cores of a device: windows of an einsum are dealt to them."""
     vmem: float
     """Bytes of a core's vector memory, which an einsum's windows have to fit; 0 where it is not cut into any."""
+    vmem_share: float
+    """Of `vmem`, what compilers let windows fill; the rest is left to what is computed beside the einsum."""
     step: int
     """Picoseconds that a step of an einsum, one window of either operand, takes beside its work."""
     tail: float

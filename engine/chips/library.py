@@ -160,6 +160,7 @@ def _units(table: Figures, share: int) -> Units:
         overlap=table.positive("overlap") if "overlap" in table else inf,
         cores=table.whole("cores", 1),
         vmem=table.number("vmem_kibibytes", 0.0) * 1024,
+        vmem_share=table.positive("vmem_share", 1.0),
         step=round(table.number("step_nanoseconds", 0.0) * 1e3),
         tail=table.number("tail", 0.0),
         adding=table.positive("adding_gigaelements", inf) * 1e9 / share,

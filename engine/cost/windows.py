@@ -24,6 +24,8 @@ BUFFERS = 2
 """Windows of an array in the vector memory: one is worked on, one is on its way. Operands fill both at first."""
 _LANES = 128
 """Elements of the minor dimension in a tile of memory."""
+_NARROWEST = 2
+"""Tiles that a window is wide at least, where its array is: narrower ones come in pieces that are too short."""
 _ACCUMULATOR = 4
 """Bytes of an element of the result while it is added up."""
 
@@ -42,12 +44,14 @@ class Cuts:
     """Multiplications of a step, idle parts of tiles included."""
     share: Floats
     """Of the result, in one window."""
-    held: Floats
+    added: Floats
     """Elements of the result that a window adds up, idle parts of tiles included."""
     hbm: Floats
     """Bytes."""
     onchip: Floats
     """Bytes in an on-chip memory that the units do not work from."""
+    held: Floats
+    """[c] bytes of the vector memory that all windows take together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +75,13 @@ class Pace:
 
 
 def cut(matmul: Matmul, hbm: Sequence[float], onchip: Sequence[float], units: Units) -> Cuts:
-    """The ways to cut `matmul` that fit `units.vmem`; none where even the smallest windows meet too much else.
+    """The ways to cut `matmul` that fit `units.vmem_share` of `units.vmem`; none where the smallest windows do not.
 
     `hbm` and `onchip` are all bytes by `Role`. Windows are tiles of 8 rows by 128 columns or multiples of them, each
     dimension halved as often as that goes; windows of several whole batches are doubled.
     """
     high, wide = units.tile[0], _LANES
-    m, n, k = (_halves(size, unit) for size, unit in ((matmul.m, high), (matmul.n, wide), (matmul.k, wide)))
+    m, n, k = _halves(matmul.m, high), _halves(matmul.n, wide, _NARROWEST), _halves(matmul.k, wide)
     rows, columns, depth = (grid.ravel() for grid in np.meshgrid(m, n, k, indexing="ij"))
     together = 2.0 ** np.arange(ceil(matmul.batch).bit_length())
     batch = np.concatenate((np.ones_like(rows), together[1:]))
@@ -88,7 +92,7 @@ def cut(matmul: Matmul, hbm: Sequence[float], onchip: Sequence[float], units: Un
     if isinf(units.onchip_bandwidth):
         in_chip = np.zeros_like(in_chip)
     held = BUFFERS * (in_hbm + in_chip).sum(axis=0) + _ACCUMULATOR * batch * rows * columns
-    fits = held <= units.vmem
+    fits = held <= units.vmem * units.vmem_share
     return Cuts(
         steps=np.ceil(matmul.k / depth)[fits],
         rows=np.ceil(matmul.m / rows)[fits],
@@ -96,16 +100,18 @@ def cut(matmul: Matmul, hbm: Sequence[float], onchip: Sequence[float], units: Un
         batches=np.ceil(matmul.batch / batch)[fits],
         macs=(batch * _busy(rows, columns, units) * depth * matmul.passes)[fits] * _idle(matmul, units),
         share=shares[Role.WRITTEN][fits],
-        held=(batch * rows * columns)[fits],
+        added=(batch * rows * columns)[fits],
         hbm=in_hbm[:, fits],
         onchip=in_chip[:, fits],
+        held=held[fits],
     )
 
 
-def _halves(size: float, unit: int) -> Floats:
-    """A dimension whole, halved, and so on down to `unit`, rounded up to it."""
+def _halves(size: float, unit: int, least: int = 1) -> Floats:
+    """A dimension whole, halved, and so on down to `least` times `unit`, rounded up to that unit."""
     whole = ceil(size / unit)
     halved = {ceil(whole / 2**times) for times in range(whole.bit_length() + 1)}
+    halved = {units for units in halved if units >= min(least, whole)}
     return unit * np.array(sorted(halved, reverse=True), np.float64)
 
 
@@ -133,7 +139,7 @@ def seconds(cuts: Cuts, vector: Floats | float, pace: Pace) -> Floats:
     moved = cuts.hbm / pace.hbm + cuts.onchip / pace.onchip
     operands = moved[Role.LHS] + moved[Role.RHS]
     result = moved[Role.READ] + moved[Role.WRITTEN]
-    multiply = cuts.macs / pace.macs + np.where(cuts.steps > 1, cuts.held / pace.adding, 0.0)
+    multiply = cuts.macs / pace.macs + np.where(cuts.steps > 1, cuts.added / pace.adding, 0.0)
     finish = vector * cuts.share * pace.cores
     last = np.maximum(multiply, finish) + pace.tail * np.minimum(multiply, finish) + pace.step
     anew = np.maximum(last, operands + result)

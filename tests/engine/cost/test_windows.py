@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isinf
+from math import ceil, isinf
 
 import numpy as np
 import pytest
@@ -34,7 +34,8 @@ def test_windows_fit(chip: object, m: int, n: int, k: int, batch: int, beside: i
     assert isinstance(chip, type(V4))
     cuts = cut(Matmul(batch, m, n, k, "bf16"), moved(m, n, k, batch, beside), NOTHING, chip.units)
     assert len(cuts.steps) > 0
-    assert (BUFFERS * cuts.hbm.sum(axis=0) <= chip.units.vmem).all()
+    assert (BUFFERS * cuts.hbm.sum(axis=0) <= cuts.held).all()
+    assert (cuts.held <= chip.units.vmem * chip.units.vmem_share).all()
     counts = cuts.batches * cuts.rows * cuts.columns
     assert (counts * cuts.share >= 1 - 1e-9).all()
     assert (counts * cuts.steps * cuts.macs >= batch * m * n * k * (1 - 1e-9)).all()
@@ -67,6 +68,13 @@ def test_more_memory_takes_no_longer(m: int, n: int, k: int) -> None:
     assert more <= less
 
 
+@pytest.mark.parametrize(("columns", "tiles"), [(9472, 2), (384, 2), (256, 2), (128, 1)])
+def test_no_window_is_one_tile_wide_where_its_array_is_wider(columns: int, tiles: int) -> None:
+    """As the TPU compiler has it."""
+    cuts = cut(Matmul(1, 8192, columns, 4096, "bf16"), moved(8192, columns, 4096), NOTHING, V4.units)
+    assert ceil(columns / 128 / cuts.columns.max()) == tiles
+
+
 @pytest.mark.parametrize("beside", [0, 60])
 def test_one_window_is_moved_before_it_is_multiplied(beside: int) -> None:
     """In one cut both buffers fill, then the product while other arrays come for its result, which leaves at last."""
@@ -93,7 +101,7 @@ def test_steps_of_a_split_contraction_add_up_what_they_find() -> None:
     cuts = cut(matmul, NOTHING, NOTHING, V5P.units)
     without, adding = seconds(cuts, 0.0, at), seconds(cuts, 0.0, replace(at, adding=1e12))
     windows = np.maximum(cuts.batches * cuts.rows * cuts.columns / at.cores, 1)
-    more = np.where(cuts.steps > 1, windows * cuts.steps * cuts.held / 1e12, 0.0)
+    more = np.where(cuts.steps > 1, windows * cuts.steps * cuts.added / 1e12, 0.0)
     assert adding - without == pytest.approx(more)
 
 
@@ -101,7 +109,8 @@ def test_operands_are_read_again_where_their_windows_take_turns() -> None:
     """Steps of 1024³ of 8192³: each moves a window of either operand, and half of them are multiplied by each core."""
     side = 8192
     slow = replace(pace(V4, "bf16"), hbm=1e9, step=0.0)
-    cuts = cut(Matmul(1, side, side, side, "bf16"), moved(side, side, side), NOTHING, V4.units)
+    units = replace(V4.units, vmem_share=1.0)
+    cuts = cut(Matmul(1, side, side, side, "bf16"), moved(side, side, side), NOTHING, units)
     at = int(np.flatnonzero((cuts.rows == 8) & (cuts.columns == 8) & (cuts.steps == 8))[0])
     window = 2 * 1024**2
     expected = (64 / 2 * (8 * 2 + 1) + BUFFERS * 2 + 1) * window / 1e9
