@@ -138,9 +138,9 @@ FITS: Mapping[str, Fit] = MappingProxyType(
                 "matmul_hbm_efficiency": 0.76,
                 "onchip": inf,
                 "step": 300.0,
-                "vmem_share": 0.85,
+                "vmem_share": 0.6,
                 "tail": 0.0,
-                "adding": 2.5,
+                "adding": 1.0,
                 "window": 0.0,
             },
             (

@@ -27,7 +27,7 @@ _LANES = 128
 _NARROWEST = 2
 """Tiles that a window is wide at least, where its array is: narrower ones come in pieces that are too short."""
 _ACCUMULATOR = 4
-"""Bytes of an element of the result while it is added up."""
+"""Bytes of an element of the result while it is added up, beside its windows unless those are as wide themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ def cut(matmul: Matmul, hbm: Sequence[float], onchip: Sequence[float], units: Un
     in_hbm, in_chip = np.array(hbm)[:, None] * shares, np.array(onchip)[:, None] * shares
     if isinf(units.onchip_bandwidth):
         in_chip = np.zeros_like(in_chip)
-    held = BUFFERS * (in_hbm + in_chip).sum(axis=0) + _ACCUMULATOR * batch * rows * columns
+    beside = 0 if matmul.dtype == "f32" else _ACCUMULATOR
+    held = BUFFERS * (in_hbm + in_chip).sum(axis=0) + beside * batch * rows * columns
     fits = held <= units.vmem * units.vmem_share
     return Cuts(
         steps=np.ceil(matmul.k / depth)[fits],

@@ -75,6 +75,15 @@ def test_no_window_is_one_tile_wide_where_its_array_is_wider(columns: int, tiles
     assert ceil(columns / 128 / cuts.columns.max()) == tiles
 
 
+def test_a_result_of_32_bits_is_added_up_in_place() -> None:
+    """The TPU compiler's kernel for 8192³ in f32: windows of two buffers each, and nothing of their size beside them."""
+    side = 8192
+    whole = 4.0 * side**2
+    for dtype, beside in (("f32", 0), ("bf16", 4)):
+        cuts = cut(Matmul(1, side, side, side, dtype), (whole, whole, 0.0, whole), NOTHING, V4.units)
+        assert cuts.held == pytest.approx(BUFFERS * cuts.hbm.sum(axis=0) + beside * side**2 * cuts.share)
+
+
 @pytest.mark.parametrize("beside", [0, 60])
 def test_one_window_is_moved_before_it_is_multiplied(beside: int) -> None:
     """In one cut both buffers fill, then the product while other arrays come for its result, which leaves at last."""
