@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 os.environ["QT_QPA_PLATFORM"] = os.environ.get("LAPSTRAKE_TEST_PLATFORM", "offscreen")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Processes of pytest-xdist are told 80 columns; reports are as wide as they are where nobody says so.
+os.environ.pop("COLUMNS", None)
 
 _LEAVING_S = 120.0
 
