@@ -31,15 +31,21 @@ from tests.places import SAMPLES
 from views.export.port import Known, Outcome, Stage, Wish
 
 SAMPLE = SAMPLES / "mlp_fig3_train_2x2_f32.hlo"
+GAINS = SAMPLES / "decoder_fig3_scan_2x2_f32.hlo"
 LONG = 120_000
 
 
 @pytest.fixture
-def explorer(qtbot: QtBot, tmp_path: Path) -> Iterator[Explorer]:
+def sample() -> Path:
+    return SAMPLE
+
+
+@pytest.fixture
+def explorer(qtbot: QtBot, tmp_path: Path, sample: Path) -> Iterator[Explorer]:
     made = Explorer(Settings(tmp_path / "window.ini"))
     made.show()
     qtbot.waitExposed(made.window)
-    made.open(str(shutil.copy(SAMPLE, tmp_path / "step.hlo")))
+    made.open(str(shutil.copy(sample, tmp_path / "step.hlo")))
     store = made.store
     qtbot.waitUntil(
         lambda: store.state.facts is not None and not any(e.pending for e in store.state.entries), timeout=LONG
@@ -121,6 +127,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_search(
     ]
 
 
+@pytest.mark.parametrize("sample", [GAINS])
 def test_a_search_ends_in_a_bundle(qtbot: QtBot, explorer: Explorer, tmp_path: Path) -> None:
     explorer.perform("tune")
     page = explorer.export.bundle

@@ -10,6 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from app.explorer import Explorer
 from engine.layout.outline import Side
+from engine.session import edits
+from engine.session.plan import Plan
 from tests.app.waiting import LONG
 from tests.places import SAMPLES
 
@@ -22,6 +24,8 @@ def test_passes_are_stepped_through_by_keys(qtbot: QtBot, explorer: Explorer) ->
     qtbot.waitUntil(lambda: explorer.store.state.active_variant is not None, timeout=LONG)
     explorer.perform("show-graph")
     qtbot.waitUntil(lambda: graph.picture is not None, timeout=LONG)
+    plan = Plan("decompose{gate=off},async-permute", "bottom-up")
+    explorer.store.become("Plan", edits.planned(explorer.store.state, "B", plan))
     qtbot.waitUntil(lambda: not any(e.pending for e in explorer.store.state.entries), timeout=LONG)
     graph.after.setFocus()
     QTest.keyClick(graph.after, Qt.Key.Key_N)

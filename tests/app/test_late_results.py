@@ -27,7 +27,7 @@ from views.runs.runner import Progress, Stage, Task, Wish
 from views.stale import stale_text
 from views.timeline.accessible import describe_variant
 
-CHAIN = SAMPLES / "mlp_chain.hlo"
+GIVES_WAY = SAMPLES / "mlp_fig3_train_4x2_f32.hlo"
 """Of its default plan something is left out, which is found out late."""
 OTHER = SAMPLES / "mlp_fig2_forward_4_f32.hlo"
 
@@ -64,7 +64,7 @@ def test_what_was_pruned_for_a_file_is_not_shown_of_the_next(
     qtbot: QtBot, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(monkeypatch, explorer.job_list, "app.work:prune")
-    explorer.open(str(CHAIN))
+    explorer.open(str(GIVES_WAY))
     qtbot.waitUntil(lambda: bool(held.done), timeout=LONG)
     first = explorer.documents.modules
     done, (_, _, plan, name) = held.done[0]
@@ -72,7 +72,7 @@ def test_what_was_pruned_for_a_file_is_not_shown_of_the_next(
     before = dict(first)
     opened(qtbot, explorer, OTHER)
     assert not before.keys() & explorer.documents.modules.keys()
-    late = variant_of(CHAIN, plan, name)
+    late = variant_of(GIVES_WAY, plan, name)
     done(late)
     assert is_its_own(explorer.store.state)
     assert all(explorer.evaluations.known(entry.asked) is not late for entry in explorer.store.state.entries)
@@ -82,7 +82,7 @@ def test_nor_of_the_same_file_read_again(
     qtbot: QtBot, explorer: Explorer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "step.hlo"
-    path.write_bytes(CHAIN.read_bytes())
+    path.write_bytes(GIVES_WAY.read_bytes())
     held = Held(monkeypatch, explorer.job_list, "app.work:prune", "app.work:predict")
     explorer.open(str(path))
     qtbot.waitUntil(lambda: bool(held.done), timeout=LONG)
@@ -107,7 +107,7 @@ def test_nor_of_the_same_file_read_again(
 def test_jobs_about_modules_that_went_are_cancelled(qtbot: QtBot) -> None:
     jobs = Jobs()
     ended: list[LapstrakeError] = []
-    gone, there = (read_here(read_bytes(str(path)), str(path)) for path in (CHAIN, OTHER))
+    gone, there = (read_here(read_bytes(str(path)), str(path)) for path in (GIVES_WAY, OTHER))
     for module in (gone, there, None):
         jobs.start("", "tests.app.slow:sleep", 0.3, done=lambda _: None, failed=ended.append, about=module)
     jobs.cancel_without([there])
@@ -128,7 +128,7 @@ def test_trials_that_wait_for_their_turn_go_with_their_module(qtbot: QtBot) -> N
     """Its job's end starts the next one at once: that is of a module that is still there."""
     jobs = _Full()
     trials = Trials(jobs)
-    one, two = (read_here(read_bytes(str(path)), str(path)) for path in (CHAIN, OTHER))
+    one, two = (read_here(read_bytes(str(path)), str(path)) for path in (GIVES_WAY, OTHER))
     trials.set_modules({"1": one})
     plans = [Plan(BEST_PASSES, scheduler) for scheduler in ("bottom-up", "top-down", "optimal")]
     trials.predict("sweep", [Asked("1", MachineSpec(), plan) for plan in plans])
@@ -139,7 +139,7 @@ def test_trials_that_wait_for_their_turn_go_with_their_module(qtbot: QtBot) -> N
 
 
 def test_a_run_that_ended_with_its_module_says_nothing_of_the_next(qtbot: QtBot, explorer: Explorer) -> None:
-    opened(qtbot, explorer, CHAIN)
+    opened(qtbot, explorer, GIVES_WAY)
     runs = explorer.runs
     runs.start(Task.VERIFY, ("B",), Wish())
     assert runs.progress.stage == Stage.RUNNING

