@@ -132,7 +132,7 @@ def test_a_graph_of_both_keeps_apart_what_has_one_id(host: FakeHost, variants: t
     plain, best = variants
     outline = outline_of(best.program.module, plain.program.module)
     sides = ((FUSED, Side.BEFORE), (GATHERED, Side.AFTER))
-    (fused,), (gathered,) = (
+    (fused,), (_gathered,) = (
         [n for n in range(len(outline)) if (outline.names[n], outline.sides[n]) == found] for found in sides
     )
     number = int(outline.instruction[fused])
