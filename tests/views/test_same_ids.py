@@ -131,10 +131,8 @@ def test_a_click_on_another_variants_slice_of_that_id_counts(qtbot: QtBot) -> No
 def test_a_graph_of_both_keeps_apart_what_has_one_id(host: FakeHost, variants: tuple[Variant, Variant]) -> None:
     plain, best = variants
     outline = outline_of(best.program.module, plain.program.module)
-    sides = ((FUSED, Side.BEFORE), (GATHERED, Side.AFTER))
-    (fused,), (_gathered,) = (
-        [n for n in range(len(outline)) if (outline.names[n], outline.sides[n]) == found] for found in sides
-    )
+    (fused,) = (n for n in range(len(outline)) if (outline.names[n], outline.sides[n]) == (FUSED, Side.BEFORE))
+    assert (GATHERED, Side.AFTER) in zip(outline.names, outline.sides, strict=True)
     number = int(outline.instruction[fused])
     assert homed(host.store.state, outline, (number,)) == ("A", ids_of(plain, FUSED))
     assert homed(host.store.state, outline, ids_of(best, GATHERED)) == ("B", ids_of(best, GATHERED))
