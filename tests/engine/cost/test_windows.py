@@ -76,7 +76,7 @@ def test_no_window_is_one_tile_wide_where_its_array_is_wider(columns: int, tiles
 
 
 def test_a_result_of_32_bits_is_added_up_in_place() -> None:
-    """As in the TPU compiler's kernel for 8192³ in f32: two buffers of each window, nothing of their size beside them."""
+    """The TPU compiler's kernel for 8192³ in f32 holds two buffers of each window, and nothing of their size beside."""
     side = 8192
     whole = 4.0 * side**2
     for dtype, beside in (("f32", 0), ("bf16", 4)):
