@@ -139,9 +139,9 @@ class Pricing:
     def _signature(self, instruction: HloInstructionProto) -> object:
         """Equal for instructions that cost the same: opcode, shapes with layouts, and what else decides."""
         opcode = instruction.opcode
-        if opcode == "fusion":
-            return instruction.called_computation_ids[0], *map(self._shape, instruction.operand_ids)
         key = opcode, self._shape(instruction.id), *map(self._shape, instruction.operand_ids)
+        if opcode == "fusion":
+            return *key, self._reader.first_alike(instruction.called_computation_ids[0])
         if opcode in ("dot", "ragged-dot", "scaled-dot"):
             numbers = instruction.dot_dimension_numbers, instruction.ragged_dot_dimension_numbers
             precision = instruction.precision_config

@@ -293,3 +293,50 @@ def test_tiles_pad_the_minor_dimensions(text: str, elements: int) -> None:
     shape = module.instructions[module.entry.root_id].shape
     assert padded_elements(shape) == elements
     assert shapes.is_array(shape)
+
+
+ALIKE = """HloModule m
+
+first {
+  p = f32[16,8]{1,0} parameter(0)
+  q = f32[8,16]{1,0} parameter(1)
+  d = f32[16,16]{1,0} dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="one"}
+  ROOT r = f32[16,16]{1,0} negate(d)
+}
+
+second {
+  a = f32[16,8]{1,0} parameter(0)
+  b = f32[8,16]{1,0} parameter(1)
+  c = f32[16,16]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="two"}
+  ROOT e = f32[16,16]{1,0} OPCODE(c)
+}
+
+ENTRY main {
+  x = f32[16,8]{1,0} parameter(0)
+  y = f32[8,16]{1,0} parameter(1)
+  f = f32[16,16]{1,0} fusion(x, y), kind=kOutput, calls=first
+  g = f32[16,16]{1,0} fusion(x, y), kind=kOutput, calls=second
+  ROOT t = (f32[16,16]{1,0}, f32[16,16]{1,0}) tuple(f, g)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("OPCODE", "negate", True),
+        ("OPCODE", "exponential", False),
+        ("OPCODE(c)", "negate(c), frontend_attributes={a=\"b\"}", True),
+        ("OPCODE(c)", "add(c, c)", False),
+        ("{0}, metadata={op_name=\"two\"}", "{0}, operand_precision={highest,highest}", False),
+        ("b = f32[8,16]{1,0}", "b = f32[8,16]{0,1}", False),
+    ],
+)  # fmt: skip
+def test_fusions_are_alike_whatever_their_instructions_are_called(old: str, new: str, same: bool) -> None:
+    text = ALIKE.replace(old, new).replace("OPCODE", "negate")
+    if "{0,1}" in new:
+        text = text.replace("y = f32[8,16]{1,0}", "y = f32[8,16]{0,1}")
+    module = read_here(text.encode())
+    reader = Reader(module)
+    first, second = (module.by_name[name].called_computation_ids[0] for name in "fg")
+    assert (reader.first_alike(first), reader.first_alike(second)) == (first, first if same else second)
