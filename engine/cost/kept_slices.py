@@ -32,7 +32,8 @@ def kept_in_slices(flow: Flow) -> frozenset[int]:
     recognised, and passes may have put a start, a done or a fusion in between. A table that the text left out is taken
     to hold the positions, which is what partitioners write.
     """
-    reduces = [i for i in flow.instructions.values() if i.opcode in _REDUCES and len(i.operand_ids) == 1]
+    found = flow.module.by_opcode
+    reduces = [i for opcode in _REDUCES for i in found.get(opcode, ()) if len(i.operand_ids) == 1]
     if not reduces:
         return frozenset()
     kept, scalars = _Kept(flow), Scalars(flow)
@@ -52,9 +53,7 @@ def run_as(collective: HloInstructionProto, scattered: frozenset[int]) -> str:
 class _Kept:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._wrapping = {
-            i.called_computation_ids[0]: i.id for i in flow.instructions.values() if i.opcode == "async-start"
-        }
+        self._wrapping = {i.called_computation_ids[0]: i.id for i in flow.module.by_opcode.get("async-start", ())}
 
     def is_kept_in_slices(self, reduce: HloInstructionProto, scalars: Scalars) -> bool:
         part, reshaped = self._slice_of(reduce)

@@ -78,6 +78,9 @@ def updated_in_place(computation: HloComputationProto) -> dict[Index, int]:
 
     Also by several updates one after the other, each of which only the next one reads.
     """
+    ending = next(i for i in reversed(computation.instructions) if i.id == computation.root_id)
+    if ending.opcode not in _UPDATES and ending.opcode not in ("bitcast", "tuple"):
+        return {}  # most fusions: their other instructions need not be looked at
     by_id = {i.id: i for i in computation.instructions}
     reads = Counter(o for i in computation.instructions for o in i.operand_ids)
 
@@ -87,8 +90,9 @@ def updated_in_place(computation: HloComputationProto) -> dict[Index, int]:
         return instruction
 
     found: dict[Index, int] = {}
-    root = by_id[computation.root_id]
-    leaves = [((k,), by_id[o]) for k, o in enumerate(root.operand_ids)] if root.opcode == "tuple" else [((), root)]
+    leaves: list[tuple[Index, HloInstructionProto]] = [((), ending)]
+    if ending.opcode == "tuple":
+        leaves = [((k,), by_id[o]) for k, o in enumerate(ending.operand_ids)]
     for index, leaf in leaves:
         target = through_bitcasts(leaf)
         if target.opcode not in _UPDATES:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, repeat
 from types import MappingProxyType
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
@@ -104,7 +105,8 @@ class Module:
     @cached_property
     def computation_of(self) -> Mapping[int, int]:
         """Instruction id → id of the computation that holds it."""
-        return {i.id: c.id for c in self.proto.computations for i in c.instructions}
+        counted = (repeat(c.id, len(c.instructions)) for c in self.proto.computations)
+        return dict(zip(self.instructions, chain.from_iterable(counted), strict=True))
 
     @cached_property
     def by_name(self) -> Mapping[str, HloInstructionProto]:
