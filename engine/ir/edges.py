@@ -26,9 +26,15 @@ class Edges:
         """Those that wait for it by a control edge."""
         return tuple(self._successors.get(instruction, ()))
 
+    def waiting(self) -> set[int]:
+        """Those that wait for something by a control edge."""
+        return {after for successors in self._successors.values() for after in successors}
+
     def add(self, instruction: HloInstructionProto) -> None:
         """An instruction has come, with the operands and control predecessors that it has."""
-        _note_reader(self._users, instruction)
+        for position, operand in enumerate(instruction.operand_ids):
+            readers = self._users.setdefault(operand, {})
+            readers[instruction.id] = (*readers.get(instruction.id, ()), position)
         for predecessor in instruction.control_predecessor_ids:
             self._successors.setdefault(predecessor, {})[instruction.id] = None
 
@@ -67,8 +73,15 @@ class Edges:
         """By operand, by user, where among the user's operands it is: a large module's results are one tuple, which
         need not be looked through for each."""
         users: dict[int, dict[int, tuple[int, ...]]] = {}
-        for instruction in self._instructions.values():
-            _note_reader(users, instruction)
+        for user, instruction in self._instructions.items():
+            for position, operand in enumerate(instruction.operand_ids):
+                readers = users.get(operand)
+                if readers is None:
+                    users[operand] = {user: (position,)}
+                elif user in readers:
+                    readers[user] = (*readers[user], position)
+                else:
+                    readers[user] = (position,)
         return users
 
     @cached_property
@@ -78,10 +91,3 @@ class Edges:
             for predecessor in instruction.control_predecessor_ids:
                 successors.setdefault(predecessor, {})[instruction.id] = None
         return successors
-
-
-def _note_reader(users: dict[int, dict[int, tuple[int, ...]]], instruction: HloInstructionProto) -> None:
-    id_ = instruction.id
-    for position, operand in enumerate(instruction.operand_ids):
-        readers = users.setdefault(operand, {})
-        readers[id_] = (*readers.get(id_, ()), position)

@@ -7,7 +7,7 @@ time in what it touches, never in the size of the module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto
@@ -55,9 +55,10 @@ class Editor:
         self._calls = Calls()
         for computation in self._proto.computations:
             self._computations[computation.id] = computation
-            for instruction in computation.instructions:
-                self._instructions[instruction.id] = instruction
-                self._computation_of[instruction.id] = computation.id
+            members = {i.id: i for i in computation.instructions}
+            self._instructions.update(members)
+            self._computation_of.update(dict.fromkeys(members, computation.id))
+            for instruction in members.values():
                 if instruction.called_computation_ids:
                     self._calls.add(computation.id, instruction)
         self._edges = Edges(self._instructions)
@@ -69,6 +70,8 @@ class Editor:
         self._replaced: dict[int, int] = {}
         self._origins: dict[int, tuple[int, ...]] = {}
         self._touched: set[int] = set()
+        self._rewired: set[int] = set()
+        """Instructions that have come, or read what they did not."""
         self.shared: dict[int, dict[tuple[object, ...], Instruction]] = {}
         """By computation, what builders made once there and use again: constants and index arithmetic."""
 
@@ -140,6 +143,7 @@ class Editor:
         self._added.setdefault(computation, {}).setdefault(before, []).append(instruction.id)
         self._origins[instruction.id] = self._origins_of(origins)
         self._made.append(instruction.id)
+        self._rewired.add(instruction.id)
         self._touched.add(computation)
         self._calls.add(computation, instruction)
         self._edges.add(instruction)
@@ -214,6 +218,7 @@ class Editor:
             if user == new or user in kept:
                 continue
             self._edges.read(user, old, new)
+            self._rewired.add(user)
         for user in self._edges.successors(old):
             if user != new:
                 self.remove_control(old, user)
@@ -278,8 +283,10 @@ class Editor:
             return self.module
         self._drop_uncalled()
         # Members change places and are cut off: to put copies of them together takes longer than all else.
+        # What was there follows what it reads; that it follows what it waits for by control edges, nobody says.
+        changed = self._rewired | self._edges.waiting()
         for computation in sorted(self._touched & self._computations.keys()):
-            self._put_in_order(computation)
+            self._put_in_order(computation, changed)
         left = [c.id for c in self.module.proto.computations if c.id in self._computations]
         order = callees_first(left, self._calls.callees(self._computations))
         place = {id_: number for number, id_ in enumerate(order)}
@@ -291,12 +298,12 @@ class Editor:
         origins = {new: old for new, old in {**self.module.origins, **self._origins}.items() if new in alive}
         return replace(self.module, proto=self._proto, origins=origins, notes=notes, gone=self._last_gone)
 
-    def _put_in_order(self, computation: int) -> None:
-        ordered = operands_first(self._members(computation), self._instructions)
+    def _put_in_order(self, computation: int, changed: Collection[int]) -> None:
+        ordered = operands_first(self._members(computation), self._instructions, changed)
         place = {id_: number for number, id_ in enumerate(ordered)}
         members = self._computations[computation].instructions
-        there = {i.id for i in members}
-        members.extend(self._instructions[i] for i in ordered if i not in there)
+        added = {id_ for group in self._added.get(computation, {}).values() for id_ in group}
+        members.extend(self._instructions[i] for i in ordered if i in added)
         members.sort(key=lambda i: place.get(i.id, len(place)))
         del members[len(place) :]
 
@@ -319,12 +326,13 @@ class Editor:
         """Ids in `computation` in their old order, each added one before its anchor."""
         added = self._added.get(computation, {})
         # The proto's list is the old one until `finish` writes it, and never holds what was added.
-        for instruction in self._computations[computation].instructions:
-            if instruction.id in added:
-                yield from (a for a in added[instruction.id] if a in self._instructions)
-            if instruction.id in self._instructions:
-                yield instruction.id
-        known = {i.id for i in self._computations[computation].instructions}
+        there = [i.id for i in self._computations[computation].instructions]
+        for id_ in there:
+            if id_ in added:
+                yield from (a for a in added[id_] if a in self._instructions)
+            if id_ in self._instructions:
+                yield id_
+        known = set(there) if added else ()
         for anchor, group in added.items():
             if anchor not in known:
                 yield from (a for a in group if a in self._instructions)

@@ -7,16 +7,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from engine.hlo.hlo_pb2 import HloInstructionProto
 
 
-def operands_first(order: Iterable[int], instructions: Mapping[int, HloInstructionProto]) -> list[int]:
+def operands_first(
+    order: Iterable[int], instructions: Mapping[int, HloInstructionProto], changed: Collection[int] | None = None
+) -> list[int]:
     """The ids of `order` so that each follows its operands and control predecessors, which must all be among them.
 
-    Raises ValueError where an instruction waits for itself.
+    `changed`: ids of those that may come before what they wait for; all others follow it in `order`, and most need not
+    be looked at. Raises ValueError where an instruction waits for itself.
     """
     done: set[int] = set()
     open_: set[int] = set()
     ordered: list[int] = []
     for first in order:
         if first in done:
+            continue
+        if changed is not None and first not in changed:
+            done.add(first)
+            ordered.append(first)
             continue
         instruction = instructions[first]
         if done.issuperset(instruction.operand_ids) and done.issuperset(instruction.control_predecessor_ids):
