@@ -13,9 +13,9 @@ from views.ports import Host
 from views.theme import GRID, Theme, code_font, colour
 
 _MOST_LETTERS = 2_000
+"""Longer lines (constants in full) are cut when drawn."""
 _MOVED = "  ↕ moved"
 """After a line that stands at another place in the other text."""
-"""Longer lines (constants in full) are cut when drawn."""
 
 
 NOTHING = Side((), (), {}, {}, 0)
