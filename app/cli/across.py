@@ -20,6 +20,8 @@ from engine.timeline.difference import Difference, differences
 
 _MOST = 12
 """Instructions listed: those that differ most."""
+_ABSENT = "not there"
+"""In place of the time in a module that has no such instruction."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,6 @@ def _same_plans(first: Sequence[Variant], other: Sequence[Variant]) -> Iterable[
 
 def _differences(match: Match) -> Sequence[Difference]:
     return differences(match.base.timeline, match.base_keys, match.other.timeline, match.other_keys)[:_MOST]
-
-
-_ABSENT = "not there"
-"""In place of the time in a module that has no such instruction."""
 
 
 def _listed(first: Part, other: Part, match: Match, rows: Sequence[Difference]) -> Table:
