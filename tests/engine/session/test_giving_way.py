@@ -37,6 +37,10 @@ ONE = BEST_PASSES.replace("decompose", "decompose{losing=a}", 1)
         (made(BEST_PASSES, 50), made("fuse", 38), "no decomposition: 12.0 µs faster than decomposed"),
         (made("fuse", 50), made(BEST_PASSES, 38), "decomposed after all: 12.0 µs faster"),
         (made("fuse", 50), made("fuse", 38, "top-down"), "in top-down order: 12.0 µs faster than bottom-up"),
+        (made("fuse", 50), made("fuse", 50, "top-down"), "in top-down order: as fast as bottom-up"),
+        (made(BEST_PASSES, 50), made("fuse", 50), "no decomposition: as fast as decomposed"),
+        (made(BEST_PASSES, 50), made(LEFT, 50), "2 rows dropped: no gain, without them as fast"),
+        (made(BEST_PASSES, 38), made(LEFT, 50), "2 rows dropped: 12.0 µs slower"),
     ],
 )
 def test_the_change_and_what_it_gains(before: Variant, now: Variant, said: str) -> None:
