@@ -1,10 +1,10 @@
 """The compute model against the production TPU compiler's own estimates, module by module.
 
 ``python -m benchmarks.costs [CHIP=FILE.hlo …]`` prints, for every module, how far the model's prices of fusions are
-from `estimated_cycles` in the module's text. The constants come from `benchmarks.fit`, which reads TPU v4 alone:
-modules of other chips are held out. Without arguments the modules in ``tests/data/tpu-compiler`` and
-``benchmarks/data`` are taken; `benchmarks.compiled` makes more of them without a TPU. The goals are for steps, not for
-probes.
+from `estimated_cycles` in the module's text. The constants come from `benchmarks.fit`, which reads the shipped modules
+of TPU v4 and those of v6e that its `FITS` names: all others are held out. Without arguments the modules in
+``tests/data/tpu-compiler`` and ``benchmarks/data`` are taken; `benchmarks.compiled` makes more of them without a TPU.
+The goals are for steps, not for probes.
 """
 
 from __future__ import annotations
