@@ -55,20 +55,18 @@ def problems(proto: HloModuleProto) -> Iterator[Problem]:
     if not proto.computations:
         yield Problem(proto.name, "the module", "it has no computations")
         return
-    done: dict[int, HloComputationProto] = {}
-    names: Counter[str] = Counter()
+    done: dict[int, _Callee] = {}
     seen = _Seen()
     for computation in proto.computations:
         yield from _computation(computation, done, seen)
-        names.update(i.name for i in computation.instructions)
-        done[computation.id] = computation
     entry = done.get(proto.entry_computation_id)
     if entry is None:
         yield Problem(proto.name, "the module", f"its entry computation {proto.entry_computation_id} does not exist")
         return
-    for name, count in names.items():
-        if count > 1:
-            yield Problem(proto.name, name, f"{count} instructions have this name")
+    if len(set(seen.names)) < len(seen.names):
+        for name, count in Counter(seen.names).items():
+            if count > 1:
+                yield Problem(proto.name, name, f"{count} instructions have this name")
     yield from _entry(proto, entry)
     yield from _schedule(proto, done)
 
@@ -78,72 +76,100 @@ class _Seen:
     """What was looked at so far: large modules hold the same few shapes, and the same few sums of them, all over."""
 
     ids: set[int] = field(default_factory=set)
+    names: list[str] = field(default_factory=list)
     shapes: set[bytes] = field(default_factory=set)
     """Serialised, and found good."""
     alike: set[tuple[object, ...]] = field(default_factory=set)
     """Opcode, shape and operands' shapes of what was found good and is judged by these alone."""
 
 
-def _computation(
-    computation: HloComputationProto, done: Mapping[int, HloComputationProto], seen: _Seen
-) -> Iterator[Problem]:
+@dataclass(frozen=True, slots=True)
+class _Callee:
+    """A computation that was looked at, as its callers see it."""
+
+    proto: HloComputationProto
+    parameters: Mapping[int, ShapeProto]
+    """By number."""
+    result: ShapeProto | None
+    """None where its root does not exist."""
+
+    @property
+    def name(self) -> str:
+        return self.proto.name
+
+
+def _computation(computation: HloComputationProto, done: dict[int, _Callee], seen: _Seen) -> Iterator[Problem]:
+    """Problems of one computation, which is then one of `done`."""
     known: dict[int, tuple[ShapeProto, bytes]] = {}
+    parameters: list[HloInstructionProto] = []
     instructions = list(computation.instructions)  # wrappers are made anew on every pass otherwise
-    own = {i.id for i in instructions}
-    if not own:
+    if not instructions:
         yield Problem(computation.name, "the computation", "it has no instructions")
-        return
     for instruction in instructions:
-        shape = instruction.shape
+        id_, opcode, shape = instruction.id, instruction.opcode, instruction.shape
         written = shape.SerializeToString()
-        message = next(_instruction(instruction, (shape, written), known, own, done, seen), None)
-        if message is not None:
-            yield Problem(computation.name, instruction.name, message)
-        known[instruction.id] = shape, written
-        seen.ids.add(instruction.id)
-    if computation.root_id not in own:
+        operands = list(instruction.operand_ids)
+        key = None
+        if opcode in BY_SHAPES and not (instruction.control_predecessor_ids or instruction.called_computation_ids):
+            key = (opcode, written, *[known[o][1] if o in known else None for o in operands])
+        elif opcode == "parameter":
+            parameters.append(instruction)
+        if key not in seen.alike or id_ in seen.ids:
+            found = _instruction(instruction, (shape, written), operands, known, instructions, done, seen)
+            message = next(found, None)
+            if message is not None:
+                yield Problem(computation.name, instruction.name, message)
+            elif key is not None:
+                seen.alike.add(key)
+        known[id_] = shape, written
+        seen.ids.add(id_)
+        seen.names.append(instruction.name)
+    result = known.get(computation.root_id)
+    done[computation.id] = _Callee(
+        computation, {p.parameter_number: p.shape for p in parameters}, result[0] if result is not None else None
+    )
+    if not instructions:
+        return
+    if result is None:
         yield Problem(computation.name, "the computation", f"its root {computation.root_id} does not exist")
-    yield from _parameters(computation.name, instructions)
+    yield from _parameters(computation.name, parameters)
 
 
 def _instruction(
     instruction: HloInstructionProto,
     shape: tuple[ShapeProto, bytes],
+    operand_ids: Sequence[int],
     known: Mapping[int, tuple[ShapeProto, bytes]],
-    own: set[int],
-    done: Mapping[int, HloComputationProto],
+    beside: Sequence[HloInstructionProto],
+    done: Mapping[int, _Callee],
     seen: _Seen,
 ) -> Iterator[str]:
     """Problems of one instruction; only the first is of interest, since later checks rely on earlier ones.
 
-    `shape` is its shape, and the same serialised, as `known` has them of what came before.
+    `shape` is its shape, and the same serialised, as `known` has them of what came before; `beside` is all of its
+    computation.
     """
     if instruction.id in seen.ids:
         yield f"its id {instruction.id} is taken"
     if shape[1] not in seen.shapes:
         yield from _shape(shape[0])
         seen.shapes.add(shape[1])
-    operand_ids = list(instruction.operand_ids)
     for operand in operand_ids:
         if operand not in known:
-            yield f"its operand {operand} does not {'come before it' if operand in own else 'exist'}"
+            later = any(i.id == operand for i in beside)
+            yield f"its operand {operand} does not {'come before it' if later else 'exist'}"
     for predecessor in instruction.control_predecessor_ids:
-        if predecessor not in own:
+        if predecessor not in known and all(i.id != predecessor for i in beside):
             yield f"its control predecessor {predecessor} does not exist"
-    for callee in instruction.called_computation_ids:
+    called = list(instruction.called_computation_ids)
+    for callee in called:
         if callee not in done:
             yield f"the computation {callee} that it calls does not exist or does not come before its caller"
-    opcode = instruction.opcode
-    key = (opcode, shape[1], *(known[o][1] for o in operand_ids)) if opcode in BY_SHAPES else None
-    if key in seen.alike:
-        return
     operands = [known[o][0] for o in operand_ids]
-    check = OPERAND_CHECKS.get(opcode)
+    check = OPERAND_CHECKS.get(instruction.opcode)
     if check is not None:
         yield from check(instruction, operands)
-    yield from _calls(instruction, operands, [done[c] for c in instruction.called_computation_ids])
-    if key is not None:
-        seen.alike.add(key)
+    yield from _calls(instruction, operands, [done[c] for c in called])
 
 
 def _shape(shape: ShapeProto) -> Iterator[str]:
@@ -163,9 +189,7 @@ def _shape(shape: ShapeProto) -> Iterator[str]:
         stack.extend((inner, depth + 1) for inner in part.tuple_shapes)
 
 
-def _calls(
-    instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[HloComputationProto]
-) -> Iterator[str]:
+def _calls(instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[_Callee]) -> Iterator[str]:
     opcode = instruction.opcode
     if opcode == "while":
         yield from _while(instruction, operands, callees)
@@ -186,9 +210,7 @@ def _calls(
         yield from _reducer(instruction, operands, callees)
 
 
-def _while(
-    instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[HloComputationProto]
-) -> Iterator[str]:
+def _while(instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[_Callee]) -> Iterator[str]:
     if len(operands) != 1 or len(callees) != 2:
         yield f"expected one operand, a body and a condition, found {len(operands)} operands and {len(callees)} calls"
         return
@@ -199,14 +221,12 @@ def _while(
     for callee in callees:
         yield from _called_with(callee, [carried])
     yield from _gives(body, carried)
-    result = _root_shape(condition)
-    if result is not None and shapes.text(result) != "pred[]":
-        yield f"its condition {condition.name} gives {shapes.text(result)}, expected pred[]"
+    given = condition.result
+    if given is not None and shapes.text(given) != "pred[]":
+        yield f"its condition {condition.name} gives {shapes.text(given)}, expected pred[]"
 
 
-def _conditional(
-    instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[HloComputationProto]
-) -> Iterator[str]:
+def _conditional(instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[_Callee]) -> Iterator[str]:
     if len(callees) < 1 or len(operands) != len(callees) + 1:
         yield f"expected an index and an operand for each of {len(callees)} branches, found {len(operands)} operands"
         return
@@ -215,20 +235,18 @@ def _conditional(
         yield from _gives(callee, instruction.shape)
 
 
-def _reducer(
-    instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[HloComputationProto]
-) -> Iterator[str]:
+def _reducer(instruction: HloInstructionProto, operands: list[ShapeProto], callees: list[_Callee]) -> Iterator[str]:
     if len(callees) != 1:
         yield f"it calls {len(callees)} computations, expected one reducer"
         return
     expected = len(operands) if instruction.opcode == "reduce" else 2
-    found = len(_parameter_shapes(callees[0]))
+    found = len(callees[0].parameters)
     if found != expected:
         yield f"its reducer {callees[0].name} takes {found} parameters, expected {expected}"
 
 
-def _called_with(callee: HloComputationProto, operands: list[ShapeProto]) -> Iterator[str]:
-    wanted = _parameter_shapes(callee)
+def _called_with(callee: _Callee, operands: list[ShapeProto]) -> Iterator[str]:
+    wanted = callee.parameters
     if len(wanted) != len(operands):
         yield f"it passes {len(operands)} operands to {callee.name}, which takes {len(wanted)}"
         return
@@ -238,22 +256,13 @@ def _called_with(callee: HloComputationProto, operands: list[ShapeProto]) -> Ite
             yield f"operand {k} is {shapes.text(operand)}, but {callee.name} takes {shapes.text(parameter)}"
 
 
-def _gives(callee: HloComputationProto, expected: ShapeProto) -> Iterator[str]:
-    result = _root_shape(callee)
-    if result is not None and not shapes.same(result, expected):
-        yield f"{callee.name} gives {shapes.text(result)}, expected {shapes.text(expected)}"
+def _gives(callee: _Callee, expected: ShapeProto) -> Iterator[str]:
+    given = callee.result
+    if given is not None and not shapes.same(given, expected):
+        yield f"{callee.name} gives {shapes.text(given)}, expected {shapes.text(expected)}"
 
 
-def _parameter_shapes(computation: HloComputationProto) -> dict[int, ShapeProto]:
-    return {i.parameter_number: i.shape for i in computation.instructions if i.opcode == "parameter"}
-
-
-def _root_shape(computation: HloComputationProto) -> ShapeProto | None:
-    return next((i.shape for i in computation.instructions if i.id == computation.root_id), None)
-
-
-def _parameters(computation: str, instructions: Sequence[HloInstructionProto]) -> Iterator[Problem]:
-    parameters = [i for i in instructions if i.opcode == "parameter"]
+def _parameters(computation: str, parameters: Sequence[HloInstructionProto]) -> Iterator[Problem]:
     taken: dict[int, str] = {}
     for parameter in parameters:
         number = parameter.parameter_number
@@ -267,12 +276,12 @@ def _parameters(computation: str, instructions: Sequence[HloInstructionProto]) -
         taken[number] = parameter.name
 
 
-def _entry(proto: HloModuleProto, entry: HloComputationProto) -> Iterator[Problem]:
+def _entry(proto: HloModuleProto, entry: _Callee) -> Iterator[Problem]:
     """The entry layout in the header against the entry computation."""
     if not proto.HasField("host_program_shape"):
         return
     layout = proto.host_program_shape
-    parameters = _parameter_shapes(entry)
+    parameters = entry.parameters
     if len(layout.parameters) != len(parameters):
         message = f"the entry layout has {len(layout.parameters)} parameters, the entry computation {len(parameters)}"
         yield Problem(entry.name, "the entry layout", message)
@@ -281,19 +290,19 @@ def _entry(proto: HloModuleProto, entry: HloComputationProto) -> Iterator[Proble
         if k in parameters and not shapes.same(declared, parameters[k]):
             message = f"parameter {k} is {shapes.text(declared)} there, but {shapes.text(parameters[k])} in the entry"
             yield Problem(entry.name, "the entry layout", message)
-    result = _root_shape(entry)
+    result = entry.result
     if result is not None and not shapes.same(layout.result, result):
         message = f"the result is {shapes.text(layout.result)} there, but {shapes.text(result)} in the entry"
         yield Problem(entry.name, "the entry layout", message)
 
 
-def _schedule(proto: HloModuleProto, computations: Mapping[int, HloComputationProto]) -> Iterator[Problem]:
+def _schedule(proto: HloModuleProto, computations: Mapping[int, _Callee]) -> Iterator[Problem]:
     """Every sequence holds each instruction once, after its operands and control predecessors."""
     for id_, sequence in proto.schedule.sequences.items():
-        computation = computations.get(id_)
-        if computation is None:
+        if id_ not in computations:
             yield Problem(proto.name, "the schedule", f"it orders computation {id_}, which does not exist")
             continue
+        computation = computations[id_].proto
         position = {instruction: k for k, instruction in enumerate(sequence.instruction_ids)}
         ids = {i.id for i in computation.instructions}
         if position.keys() != ids or len(sequence.instruction_ids) != len(ids):
