@@ -36,6 +36,8 @@ class Cluster:
     root: int
     members: list[int]
     """Descending positions; the root comes first."""
+    reads: int = 0
+    """Operands of all that it computes, each as often as it is read."""
     einsum: int = -1
     further: list[int] = field(default_factory=list)
     """Other members that are needed outside."""
@@ -67,7 +69,7 @@ class Clusters:
     def alone(self, node: int) -> Cluster:
         """Begin a cluster with `node` as its root."""
         role = self.body.roles[node]
-        cluster = Cluster(node, node, [node], node if role is Role.EINSUM else -1)
+        cluster = Cluster(node, node, [node], len(self.body.operands[node]), node if role is Role.EINSUM else -1)
         if role in (Role.ELEMENTWISE, Role.UPDATE) or self._passes_einsum(node):
             cluster.epilogue.add(node)
         if role is Role.EINSUM:
@@ -79,6 +81,7 @@ class Clusters:
     def join(self, node: int, cluster: Cluster) -> None:
         """Take `node` in; `refusal` has been asked."""
         cluster.members.append(node)
+        cluster.reads += len(self.body.operands[node])
         self.of[node] = cluster.number
         self._mark(node, cluster)
 
@@ -87,6 +90,7 @@ class Clusters:
         self.holders[node] = [c.number for c in clusters]
         for cluster in clusters:
             cluster.copies[node] = None
+            cluster.reads += len(self.body.operands[node])
             self._mark(node, cluster)
 
     def absorb(self, cluster: Cluster, reader: Cluster) -> None:
@@ -94,6 +98,8 @@ class Clusters:
         del self.all[reader.number]
         for member in reader.members:
             self.of[member] = cluster.number
+        twice = cluster.copies.keys() & reader.copies.keys()
+        cluster.reads += reader.reads - sum(len(self.body.operands[copied]) for copied in twice)
         cluster.members.extend(reader.members)
         cluster.copies |= reader.copies
         cluster.epilogue |= reader.epilogue
@@ -165,7 +171,7 @@ class Clusters:
     def _reads_with(self, node: int, cluster: Cluster) -> int:
         """How many arrays the cluster would read with `node` in it, or a number that is not too small if few enough."""
         own = len(self.body.operands[node])
-        most = own + sum(len(self.body.operands[m]) for m in (*cluster.members, *cluster.copies))
+        most = own + cluster.reads
         return most if most <= MOST_OPERANDS else own + len(self.operands(cluster))
 
     def copyable(self, node: int, clusters: list[Cluster]) -> bool:

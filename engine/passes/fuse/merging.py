@@ -134,12 +134,13 @@ class _Running:
 
 def _fits(body: Body, cluster: Cluster, reader: Cluster, apart: Collection[str]) -> bool:
     """Whether one fusion can compute both."""
-    if reader.einsum >= 0 or any(body.instructions[r].name in apart for r in (*cluster.results, reader.root)):
+    if reader.einsum >= 0:
+        return False
+    if apart and any(body.instructions[r].name in apart for r in (*cluster.results, reader.root)):
         return False
     if len(cluster.members) + len(reader.members) > MOST_MEMBERS or len(cluster.results) >= MOST_RESULTS:
         return False
-    inputs = sum(len(body.operands[m]) for m in (*cluster.members, *cluster.copies, *reader.members, *reader.copies))
-    if inputs > MOST_OPERANDS:
+    if cluster.reads + reader.reads > MOST_OPERANDS:
         return False
     roots = [r for r in cluster.results if body.roles[r] in (Role.ELEMENTWISE, Role.EINSUM)]
     if len(roots) < len(cluster.results) - sum(body.roles[r] is Role.REDUCE for r in cluster.results):
