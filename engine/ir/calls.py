@@ -13,15 +13,26 @@ class Calls:
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._callees: dict[int, dict[int, None]] = {}
+        self._calling: set[int] = set()
 
     def add(self, computation: int, instruction: HloInstructionProto) -> None:
         """An instruction has come into `computation`."""
-        for callee in instruction.called_computation_ids:
+        called = instruction.called_computation_ids
+        if not called:
+            return
+        self._calling.add(instruction.id)
+        for callee in called:
             self._counts[callee] = self._counts.get(callee, 0) + 1
             self._callees.setdefault(computation, {})[callee] = None
 
+    def has(self, instruction: int) -> bool:
+        """Whether an instruction calls something, or did before it went."""
+        return instruction in self._calling
+
     def remove(self, instruction: HloInstructionProto) -> None:
         """An instruction has gone."""
+        if instruction.id not in self._calling:
+            return
         for callee in instruction.called_computation_ids:
             self._counts[callee] -= 1
 

@@ -47,10 +47,12 @@ class Edges:
         readers = self._users.setdefault(new, {})
         readers[user] = (*readers.get(user, ()), *positions)
 
-    def stop_reading(self, user: HloInstructionProto) -> None:
-        """An instruction that is gone reads nothing any more."""
-        for operand in user.operand_ids:
-            self._users[operand].pop(user.id, None)
+    def stop_reading(self, user: HloInstructionProto) -> tuple[int, ...]:
+        """An instruction that is gone reads nothing any more; what it read, each once."""
+        id_, users, operands = user.id, self._users, tuple(dict.fromkeys(user.operand_ids))
+        for operand in operands:
+            users[operand].pop(id_, None)
+        return operands
 
     def wait(self, before: int, after: int) -> bool:
         """Let `after` wait for `before`; whether it did not before."""

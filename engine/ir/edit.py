@@ -59,8 +59,7 @@ class Editor:
             self._instructions.update(members)
             self._computation_of.update(dict.fromkeys(members, computation.id))
             for instruction in members.values():
-                if instruction.called_computation_ids:
-                    self._calls.add(computation.id, instruction)
+                self._calls.add(computation.id, instruction)
         self._edges = Edges(self._instructions)
         self._numbering = Numbering(module.proto, module.gone)
         self._added: dict[int, dict[int | None, list[int]]] = {}
@@ -167,11 +166,11 @@ class Editor:
         self._computations[computation.id] = computation
         self._instructions.update(members)
         self._computation_of.update(dict.fromkeys(members, computation.id))
+        known, loaded = self._origins, self.module.origins
         for id_, origin in origins.items():
-            self._origins[id_] = self._origins.get(origin) or self.module.origins_of(origin)
-        for instruction in members.values():
-            if instruction.called_computation_ids:
-                self._calls.add(computation.id, instruction)
+            known[id_] = known.get(origin) or loaded.get(origin) or (origin,)
+            if self._calls.has(origin):
+                self._calls.add(computation.id, members[id_])
         self._made.extend(origins)
 
     def set_root(self, computation: int, root: int) -> None:
@@ -250,8 +249,7 @@ class Editor:
             self._gone[dead] = self._instructions.pop(dead)
             self._calls.remove(proto)
             self._bridge_control(proto)
-            self._edges.stop_reading(proto)
-            work.extend(dict.fromkeys(proto.operand_ids))
+            work.extend(self._edges.stop_reading(proto))
             self._origins.pop(dead, None)
             self._touched.add(self._computation_of[dead])
             self._note_gone(dead)
@@ -340,7 +338,8 @@ class Editor:
     def _origins_of(self, ids: Iterable[int]) -> tuple[int, ...]:
         origins: dict[int, None] = {}
         for id_ in ids:
-            origins.update(dict.fromkeys(self._origins.get(id_) or self.module.origins_of(id_)))
+            for origin in self._origins.get(id_) or self.module.origins_of(id_):
+                origins[origin] = None
         return tuple(origins)
 
 

@@ -44,17 +44,18 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     operands: list[int] = []
     for member in members:
         source = editor.instruction(body.instructions[member].id)
-        for position, operand in zip(body.operands[member], source.operand_ids, strict=True):
+        read = list(source.operand_ids)
+        for position, operand in zip(body.operands[member], read, strict=True):
             if operand in built:
                 continue
             if position in inside:
                 built[operand] = built[body.instructions[position].id]
             elif body.constants[position]:
-                built[operand] = fused.copy(editor.instruction(operand), built)
+                built[operand] = fused.copy(editor.instruction(operand), ())
             else:
                 built[operand] = fused.parameter(editor.instruction(operand))
                 operands.append(operand)
-        built[source.id] = fused.copy(source, built)
+        built[source.id] = fused.copy(source, [built[o] for o in read])
     results = [editor.instruction(body.instructions[r].id) for r in cluster.results]
     inner = [built[r.id] for r in results]
     fused.finish(inner[0] if len(inner) == 1 else fused.tuple(inner, root))
