@@ -7,14 +7,16 @@ small programs).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from engine.ir.opcodes import ELEMENTWISE
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.roles import REPEATABLE, Role
 
 MOST_MEMBERS = 256
-"""Instructions of one fusion."""
+"""Instructions of one fusion, with those that are done again in it."""
 MOST_OPERANDS = 64
 """Arrays that one fusion reads."""
 MOST_COPIES = 4
@@ -48,6 +50,9 @@ class Cluster:
     prologue: set[int] = field(default_factory=set)
     """Members that the einsum reads, directly or through each other."""
 
+    def __len__(self) -> int:
+        return len(self.members) + len(self.copies)
+
     @property
     def results(self) -> tuple[int, ...]:
         """Members that are needed outside, the root first."""
@@ -64,7 +69,6 @@ class Clusters:
         self.all: dict[int, Cluster] = {}
         self.holders: dict[int, list[int]] = {}
         """For a node that is only copied into its readers, the numbers of their clusters."""
-        self._behind: dict[int, bool] = {}
 
     def alone(self, node: int) -> Cluster:
         """Begin a cluster with `node` as its root."""
@@ -136,7 +140,7 @@ class Clusters:
         """Why `node` may not join `cluster`, which holds all its users; None when it may."""
         role = self.body.roles[node]
         users = [u for u in self.body.users[node] if u in cluster.epilogue or self._within(u, cluster)]
-        if len(cluster.members) >= MOST_MEMBERS:
+        if len(cluster) >= MOST_MEMBERS:
             return f"the fusion has {MOST_MEMBERS} instructions already"
         if self._reads_with(node, cluster) > MOST_OPERANDS:
             return f"the fusion would read more than {MOST_OPERANDS} arrays"
@@ -147,7 +151,7 @@ class Clusters:
         if role is Role.EINSUM:
             return self._refuse_einsum(node, users, cluster)
         if any(u in cluster.prologue for u in users):
-            if self._ends_einsum(node):
+            if self._ends_einsum[node]:
                 return "it is part of the fusion of the einsum before it"
             opcode = self.body.instructions[node].opcode
             if opcode not in BEFORE_EINSUM:
@@ -178,20 +182,20 @@ class Clusters:
         """Whether `node` is cheap enough to be done once in each of `clusters`, and each takes it."""
         if len(clusters) > MOST_COPIES or self.body.instructions[node].opcode not in REPEATABLE:
             return False
-        if self._ends_einsum(node):
+        if self._ends_einsum[node]:
             return False
         return all(self.refusal(node, c) is None for c in clusters)
 
-    def _ends_einsum(self, node: int) -> bool:
-        """Whether element-wise work leads to it from an einsum that nothing else reads: then it is done there."""
-        if self.body.roles[node] is not Role.ELEMENTWISE:
-            return False
-        known = self._behind.get(node)
-        if known is None:
-            own = [o for o in self.body.operands[node] if self.body.users[o] == [node]]
-            known = any(self.body.roles[o] is Role.EINSUM or self._ends_einsum(o) for o in own)
-            self._behind[node] = known
-        return known
+    @cached_property
+    def _ends_einsum(self) -> Sequence[bool]:
+        """By node, whether element-wise work leads to it from an einsum that nothing else reads: it is done there."""
+        body, found = self.body, [False] * len(self.body)
+        for node, role in enumerate(body.roles):
+            if role is Role.ELEMENTWISE:
+                found[node] = any(
+                    (found[o] or body.roles[o] is Role.EINSUM) and body.users[o] == [node] for o in body.operands[node]
+                )
+        return found
 
     def _refuse_einsum(self, node: int, users: list[int], cluster: Cluster) -> str | None:
         if cluster.einsum >= 0:

@@ -138,7 +138,7 @@ def _fits(body: Body, cluster: Cluster, reader: Cluster, apart: Collection[str])
         return False
     if apart and any(body.instructions[r].name in apart for r in (*cluster.results, reader.root)):
         return False
-    if len(cluster.members) + len(reader.members) > MOST_MEMBERS or len(cluster.results) >= MOST_RESULTS:
+    if len(cluster) + len(reader) > MOST_MEMBERS or len(cluster.results) >= MOST_RESULTS:
         return False
     if cluster.reads + reader.reads > MOST_OPERANDS:
         return False

@@ -14,6 +14,7 @@ from engine.chips.library import load_chip
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.passes.fuse import merging
+from engine.passes.fuse.clusters import MOST_MEMBERS
 from engine.passes.fuse.fuse import Fuse
 from engine.passes.passes import Context
 from tests.engine.passes.fuse.jobs import run
@@ -192,3 +193,13 @@ def test_readers_that_nothing_reads_are_no_reason_to_stop() -> None:
     dead = dot("x", "w", "f32[16,32]", "n1") + times("y", "n1", "n2") + tanh("n1", "n3")
     made = fused(program(EINSUM + dead, "d"))
     assert read_here(made.proto.SerializeToString()).by_name.keys() == made.by_name.keys()
+
+
+def test_a_chain_of_any_length_is_fused_to_the_limit() -> None:
+    """Two einsums read its end: it is done again in both as far as one fusion goes."""
+    length = 1_500
+    chain = tanh("y", "n0") + "".join(tanh(f"n{k}", f"n{k + 1}") for k in range(length))
+    einsums = INTO.replace("R", f"n{length}") + OTHER.replace("R", f"n{length}")
+    sizes = [len(inside.split()) for inside in contents(fused(program(chain + einsums, "q p")))]
+    assert max(sizes) == MOST_MEMBERS
+    assert sum(sizes) >= length
