@@ -100,11 +100,11 @@ def _winner(einsum: int, rivals: Sequence[Entry], pricing: Pricing) -> Entry:
 
     An einsum that is faster than every collective goes to the one with the smallest shards, any other to the slowest
     collective. The rule stands in for gains that are hard to compare; where they are not (one is less than half of
-    the best), the larger gain wins. What the user forces goes first.
+    the best, or loses more than twice what the best loses), the larger gain wins. What the user forces goes first.
     """
     rivals = [r for r in rivals if r.forced] or rivals
     best = max(r.gain for r in rivals)
-    rivals = [r for r in rivals if 2 * r.gain >= best] if best > 0 else rivals
+    rivals = [r for r in rivals if (2 * r.gain >= best if best > 0 else r.gain >= 2 * best)]
     comm = {id(r): pricing.comm(r.collectives) for r in rivals}
     if pricing.comp((einsum,)) < min(comm.values()):
         return min(rivals, key=lambda r: pricing.shard_bytes(r.site))

@@ -256,9 +256,21 @@ RIVALS = f"""
 """
 
 
-@pytest.mark.parametrize("columns", [512, 16384])
-def test_an_einsum_with_two_gathers_overlaps_with_one_and_both_gains_are_shown(columns: int) -> None:
-    found = planned(module(RIVALS.replace(",2048]", f",{columns}]"), partitions=8), gate=False)
+@pytest.mark.parametrize(
+    ("rows", "columns", "rule"),
+    [
+        (1024, 1280, "smaller shards"),
+        (4096, 8192, "longer transfer"),
+        (4096, 512, "smaller loss"),
+        (4096, 16384, "larger gain"),
+    ],
+)
+def test_an_einsum_with_two_gathers_overlaps_with_one_and_both_gains_are_shown(
+    rows: int, columns: int, rule: str
+) -> None:
+    text = RIVALS.replace("[4096,1024]", f"[{rows},1024]").replace("[4096,4096]", f"[{rows},4096]")
+    text = text.replace("y = f32[4096", f"y = f32[{rows}").replace(",2048]", f",{columns}]")
+    found = planned(module(text, partitions=8), gate=False)
     assert len(found.parts) == 1
     by_id = verdicts(found)
     (loser,) = [c for c in by_id.values() if not c.chosen]
@@ -266,9 +278,15 @@ def test_an_einsum_with_two_gathers_overlaps_with_one_and_both_gains_are_shown(c
     assert f"y overlaps with {winner.id} instead (gain " in loser.reason
     assert loser.gate is not None
     assert winner.gate is not None
+    won, lost = winner.gate, loser.gate
     # Shards are as large as transfers are long here: a fast einsum goes to the smaller, a slow one to the longer.
-    fast = winner.gate.comp < min(winner.gate.comm, loser.gate.comm)
-    assert (winner.gate.comm < loser.gate.comm) == fast
+    fast = won.comp < min(won.comm, lost.comm)
+    assert {
+        "smaller shards": fast and won.comm < lost.comm and 2 * won.gain <= lost.gain < 0,
+        "longer transfer": not fast and won.comm > lost.comm and won.gain / 2 <= lost.gain,
+        "smaller loss": 0 > won.gain > lost.gain / 2,
+        "larger gain": won.gain > 0 > lost.gain,
+    }[rule]
 
 
 @pytest.mark.parametrize("name", ["g", "h"])
@@ -283,6 +301,15 @@ def test_the_user_decides_between_rivals(name: str) -> None:
 
 
 # --- scatters, all-reduces, chains -----------------------------------------------------------------------------------
+
+
+def test_of_two_losses_the_smaller_stands_where_all_is_decomposed() -> None:
+    """The rule for gains that are hard to compare would give the einsums of three scatters to gathers that lose more
+    than twice as much."""
+    found = verdicts(planned(load(SAMPLES / "mlp_fig3_train_8x8_large.hlo"), gate=False, ring="both", blocks="stacked"))
+    scatters = [c for c in found.values() if c.kind == "einsum-reduce-scatter"]
+    assert len(scatters) == 4
+    assert all(c.chosen and c.gate is not None and c.gate.gain < 0 for c in scatters)
 
 
 def test_a_chain_is_one_site() -> None:
