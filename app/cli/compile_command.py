@@ -22,7 +22,8 @@ from engine.export.writing import write_atomically
 from engine.quantities import gain_text, microseconds, time_text
 from engine.session.plan import Plan
 from engine.session.production import LEFT_TO_THE_COMPILER, PIN_BUDGET, Produced, Production, produce
-from engine.session.production_tuning import Searched, first_plan, tune_production
+from engine.session.production_tuning import FEW, Searched, first_plan, tune_production
+from engine.session.worth import Worth, weigh
 
 DEFAULT_PLAN = Plan("flatten,decompose", "bottom-up", PIN_BUDGET)
 """The compiler makes permutes asynchronous and fuses by itself."""
@@ -61,13 +62,13 @@ def run(arguments: Namespace) -> int:
         report = schema.report(module, production.machine, [p.variant for p in found])
         said = _compiler(production, found, missing)
         if tried is not None:
-            said["search"] = _search(tried)
+            said["search"] = _search(tried, weigh(found))
         json.dump({**report, "compiler": said}, sys.stdout, indent=1)
         print()
     else:
         _show(production, found)
         if tried is not None:
-            _show_search(tried)
+            _show_search(tried, weigh(found))
     return DONE if found else BAD_ANSWER
 
 
@@ -86,15 +87,45 @@ def _plan(arguments: Namespace) -> Plan:
     )
 
 
-def _show_search(tried: Searched) -> None:
+def _show_search(tried: Searched, worth: Worth) -> None:
     stopped = "" if tried.finished else ", stopped at the time limit"
     possible = sum(trial.makespan is not None for trial in tried.trials)
+    if 0 < len(tried.trials) <= len(FEW):
+        _show_trials(tried)
     print(f"{len(tried.trials)} plans tried, {len(tried.trials) - possible} not possible{stopped}")
     if tried.best is None:
         print("no plan was possible")
         return
     plan = tried.best.plan
-    print(f'ours: --passes "{plan.passes}" --scheduler {plan.scheduler}')
+    if worth.nothing:
+        print(f"nothing is gained: {_why_nothing(worth)}")
+    print(
+        f'{"the fastest of ours" if worth.nothing else "ours"}: --passes "{plan.passes}" --scheduler {plan.scheduler}'
+    )
+
+
+def _show_trials(tried: Searched) -> None:
+    """Every plan of a short list with what it takes, one permute each way at a time."""
+    table = Table(box=box.SIMPLE_HEAD, title="plans tried, by the compiler's own costs", title_justify="left")
+    table.add_column("passes")
+    table.add_column("order", no_wrap=True)
+    table.add_column("cycles", justify="right", no_wrap=True)
+    for trial in tried.trials:
+        passes = trial.plan.passes or "none"
+        if trial.makespan is None:
+            table.add_row(passes, "", "not possible")
+        else:
+            table.add_row(passes, trial.plan.scheduler, f"{round(trial.makespan * tried.clock / 1e6):,}")
+    console().print(table)
+
+
+def _why_nothing(worth: Worth) -> str:
+    """In words, where nothing is worth more than a plan."""
+    own = worth.own
+    assert own is not None
+    good = "" if own.counts else f", with {own.each_way} permutes one way at a time, which it takes for free"
+    ours = "none of ours was predicted" if worth.ours is None else f"our fastest plan {worth.ours.cycles:,}"
+    return f"{own.variant.name} takes {own.cycles:,} cycles without a plan{good}; {ours}"
 
 
 def _show(production: Production, found: Sequence[Produced]) -> None:
@@ -155,9 +186,10 @@ def _compiler(production: Production, found: Sequence[Produced], missing: Sequen
     }
 
 
-def _search(tried: Searched) -> dict[str, Any]:
+def _search(tried: Searched, worth: Worth) -> dict[str, Any]:
     return {
         "finished": tried.finished,
+        "nothing_gained": worth.nothing,
         "trials": [
             {
                 "passes": trial.plan.passes,

@@ -58,6 +58,11 @@ from engine.timeline.timeline import Metrics
 OURS: Mapping[str, Options] = MappingProxyType({"tpu": ASYNCHRONOUS_WHOLE, "cuda": NO_OPTIONS})
 """Options for modules that our passes made, by platform; see `Production.options`."""
 
+LOOSE, PINNED = "ours, compiled by it", "ours, our order pinned"
+"""What variants of a plan are called; others are what the compiler makes without one."""
+
+WHOLE = "without decomposition"
+
 LEFT_TO_THE_COMPILER = ("async-permute", "fuse")
 """Passes that a compiler does itself: it is given what the others made."""
 
@@ -255,11 +260,11 @@ def produce(
     asked = [(f"{compiler}, default", production.module, NO_OPTIONS)]
     if production.target.platform == "tpu":
         asked += [
-            (f"{compiler}, without decomposition", production.module, WITHOUT_DECOMPOSITION),
+            (f"{compiler}, {WHOLE}", production.module, WITHOUT_DECOMPOSITION),
             (f"{compiler}, decomposing after partitioning", production.module, DECOMPOSED_LATE),
         ]
     result = production.transformed(plan, control.part(0.0, 0.1))
-    asked.append(("ours, compiled by it", result.module, production.options(plan)))
+    asked.append((LOOSE, result.module, production.options(plan)))
     found: list[Produced] = []
     missing: list[str] = []
     ours = None
@@ -277,13 +282,12 @@ def produce(
             )
         found.append(made)
     if ours is not None:
-        name = "ours, our order pinned"
         try:
             order = production.ordered(ours, plan, control.part(0.8, 0.85))
             part = control.part(0.85, 1.0)
-            found.append(production.pinned(name, result.module, order, scheduled_only=scheduled_only, control=part))
+            found.append(production.pinned(PINNED, result.module, order, scheduled_only=scheduled_only, control=part))
         except (UnsupportedError, WorkerError) as reason:
-            missing.append(f"{name}: {reason}")
+            missing.append(f"{PINNED}: {reason}")
     return found, missing
 
 

@@ -58,16 +58,16 @@ STARTS = (START, START.with_option("gate", "off"))
 FEW = (
     "flatten,decompose",
     "flatten,decompose{blocks=stacked}",
-    "flatten,decompose{unroll=2,form=unrolled}",
-    "flatten,decompose{chain=off,ring=one,unroll=1,form=unrolled}",
     "flatten,decompose{gate=off,blocks=stacked}",
+    "flatten,decompose{gate=off,ring=both,blocks=stacked}",
+    "flatten,decompose{gate=off,chain=off,ring=one,unroll=1,form=unrolled}",
     "flatten",
     "",
     "async-permute",
 )
-"""Passes of which the fastest are taken where none are named: each of the forms that einsums can be cheap in for this
-compiler, all that can be decomposed, and nothing; at last nothing with gathers blocking, as the compiler has them by
-default."""
+"""Passes of which the fastest are taken where none are named: what the gate decides; everything decomposed in each of
+the forms that einsums can be cheap in for this compiler, whatever our own prices say; and nothing, at last with
+gathers blocking, as the compiler has them by default."""
 
 QUICK = ("as-loaded", "bottom-up", "top-down")
 """Schedulers whose orders are tried for every module; ``as-loaded`` keeps the compiler's own, but for permutes that go

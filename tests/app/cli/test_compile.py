@@ -109,6 +109,22 @@ def test_where_no_plan_is_named_the_fastest_of_a_few_is_shown(
     assert plans == [best, Plan("flatten,decompose", "memory", PIN_BUDGET)]
 
 
+def test_where_the_compiler_needs_no_plan_that_is_said(
+    plans: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The compiler in place of the real one predicts its default alone, so that nothing of ours is faster."""
+    trials = (Trial(Plan("", "as-loaded", PIN_BUDGET), NOTHING), Trial(Plan("flatten", "bottom-up"), None, "refused"))
+    monkeypatch.setattr(compile_command, "first_plan", lambda *_, **__: Searched(trials, finished=True, clock=1050.0))
+    assert main(COMMAND) == DONE
+    out = capsys.readouterr().out
+    assert "nothing is gained: TPU compiler, default takes" in out
+    assert "none of ours was predicted" in out
+    assert 'the fastest of ours: --passes "" --scheduler as-loaded' in out
+    assert "not possible" in out
+    assert main([*COMMAND, "--json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["compiler"]["search"]["nothing_gained"] is True
+
+
 def test_nothing_predicted_is_a_bad_answer(
     plans: list[Plan], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

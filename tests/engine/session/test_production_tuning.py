@@ -20,7 +20,7 @@ from engine.session.plan import Plan
 from engine.session.production import PIN_BUDGET, Production
 from engine.session.production_tuning import FEW, QUICK, THOROUGH, CompilersJudge, first_plan, tune_production
 from tests.extras import needs_libtpu
-from tests.places import DATA, PARTITIONED
+from tests.places import DATA, PARTITIONED, SAMPLES
 
 MEGA = PARTITIONED / "mlp_mega.hlo"
 
@@ -130,6 +130,13 @@ def test_of_a_few_plans_the_fastest_is_first(production: Production, asked: list
     assert stopped.best is None
 
 
+def test_most_of_the_few_plans_do_not_hang_on_the_gate() -> None:
+    decided = [passes for passes in FEW if "decompose" in passes and "gate=off" not in passes]
+    assert len(decided) <= len(FEW) / 3
+    assert {"", "async-permute"} <= set(FEW)
+    assert len(FEW) == len(set(FEW)) <= 10
+
+
 def test_thorough_is_a_scheduler_beside_the_quick_ones() -> None:
     assert THOROUGH not in QUICK
     choices = Choices(flatten="all", kinds="permute")
@@ -145,6 +152,24 @@ def test_final_estimates_replace_what_was_predicted_of_compute(production: Produ
     assert found is not None
     assert found.covered > 0.9
     assert found.cycles < predicted.cycles
+
+
+@needs_libtpu
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "target", "default"),
+    [
+        # What the compiler is predicted to take of the JAX programs, by benchmarks.production.
+        ("mlp_fig3", "tpu:v4:2x2x2", 1_250_306),
+        ("mlp_chain", "tpu:v4:2x2x2", 1_276_323),
+        ("mlp_fig3_train_8x8_large", "tpu:v4:4x4x4", 21_989_795),
+        ("pipeline_forward_4_f32", "tpu:v4:2x2x1", 10_243),
+    ],
+)
+def test_the_first_plan_is_no_slower_than_the_compilers_default(name: str, target: str, default: int) -> None:
+    found = first_plan(Production(read(str(SAMPLES / f"{name}.hlo")), Target.parse(target)))
+    assert found.best is not None
+    assert (found.best.makespan or 0) * found.clock / 1e6 <= default
 
 
 @needs_libtpu
