@@ -124,8 +124,10 @@ def _why_nothing(worth: Worth) -> str:
     own = worth.own
     assert own is not None
     good = "" if own.counts else f", with {own.each_way} permutes one way at a time, which it takes for free"
+    asked = " and ".join(f"{name}={value}" for name, value in own.compiled.options.items())
+    how = f", by its options {asked}" if asked else ""
     ours = "none of ours was predicted" if worth.ours is None else f"our fastest plan {worth.ours.cycles:,}"
-    return f"{own.variant.name} takes {own.cycles:,} cycles without a plan{good}; {ours}"
+    return f"{own.variant.name} takes {own.cycles:,} cycles without a plan{how}{good}; {ours}"
 
 
 def _show(production: Production, found: Sequence[Produced]) -> None:
@@ -190,6 +192,7 @@ def _search(tried: Searched, worth: Worth) -> dict[str, Any]:
     return {
         "finished": tried.finished,
         "nothing_gained": worth.nothing,
+        "without_a_plan": None if worth.own is None else worth.own.variant.name,
         "trials": [
             {
                 "passes": trial.plan.passes,

@@ -20,7 +20,7 @@ class Worth:
 
     @property
     def nothing(self) -> bool:
-        """Whether the compiler is best left alone."""
+        """Whether the compiler needs no plan: its options are enough where `own` has any."""
         return self.own is not None and (self.ours is None or self.own.cycles <= self.ours.cycles)
 
 
