@@ -37,7 +37,7 @@ class Cluster:
     number: int
     root: int
     members: list[int]
-    """Descending positions; the root comes first."""
+    """Descending positions, the root first, until `merging` adds readers."""
     reads: int = 0
     """Operands of all that it computes, each as often as it is read."""
     einsum: int = -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
@@ -69,15 +70,22 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     if len(results) == 1:
         editor.replace_uses(root.id, made.id)
     else:
-        for number, result in enumerate(results):
-            element = HloInstructionProto(opcode="get-tuple-element", tuple_index=number, shape=result.shape)
-            element.operand_ids.append(made.id)
-            element.metadata.CopyFrom(result.metadata)
-            name = f"{result.name}.result"
-            taken = editor.add(computation, element, name=name, origins=(result.id,), before=root.id)
-            editor.replace_uses(result.id, taken.id)
+        _take_apart(editor, computation, made, results)
     editor.remove_dead([r.id for r in results])
     return Emitted(made.id, cluster)
+
+
+def _take_apart(
+    editor: Editor, computation: int, fusion: HloInstructionProto, results: Sequence[HloInstructionProto]
+) -> None:
+    """Let what reads `results`, of which the first is the root, read the elements of the tuple that `fusion` gives."""
+    for number, result in enumerate(results):
+        element = HloInstructionProto(opcode="get-tuple-element", tuple_index=number, shape=result.shape)
+        element.operand_ids.append(fusion.id)
+        element.metadata.CopyFrom(result.metadata)
+        name = f"{result.name}.result"
+        taken = editor.add(computation, element, name=name, origins=(result.id,), before=results[0].id)
+        editor.replace_uses(result.id, taken.id)
 
 
 def _kind(body: Body, cluster: Cluster) -> str:

@@ -95,6 +95,7 @@ class _Running:
         return True
 
     def _put_before(self, number: int, moved: Sequence[int]) -> None:
+        """Take what is `moved`, in its order, from behind `number` and put it right in front of it."""
         previous, next_, at = self._previous, self._next, self._at
         for node in moved:
             next_[previous[node]] = next_[node]  # what comes before them is never the end: `number` does
@@ -128,8 +129,8 @@ class _Running:
         cluster = self._clusters.all.get(number)
         read = (*self._body.operands[number], *self._body.controls[number])
         for node in read if cluster is None else self._clusters.operands(cluster):
-            number = self._clusters.of[node]
-            yield node if number < 0 else number
+            holder = self._clusters.of[node]
+            yield node if holder < 0 else holder
 
 
 def _fits(body: Body, cluster: Cluster, reader: Cluster, apart: Collection[str]) -> bool:
@@ -142,9 +143,9 @@ def _fits(body: Body, cluster: Cluster, reader: Cluster, apart: Collection[str])
         return False
     if cluster.reads + reader.reads > MOST_OPERANDS:
         return False
-    roots = [r for r in cluster.results if body.roles[r] in (Role.ELEMENTWISE, Role.EINSUM)]
-    if len(roots) < len(cluster.results) - sum(body.roles[r] is Role.REDUCE for r in cluster.results):
+    if any(body.roles[r] not in (Role.ELEMENTWISE, Role.EINSUM, Role.REDUCE) for r in cluster.results):
         return False
+    roots = [r for r in cluster.results if body.roles[r] is not Role.REDUCE]
     if cluster.einsum >= 0 and not all(r == cluster.einsum or r in cluster.epilogue for r in roots):
         return False
     extents = {tuple(body.instructions[r].shape.dimensions) for r in roots}
