@@ -234,24 +234,28 @@ def _by_computation(
     what stands in every computation stands in thousands."""
     heads = [mine[block.start] if block else "" for block in left], [theirs[b.start] if b else "" for b in right]
     steps = SequenceMatcher(None, *heads, autojunk=False).get_opcodes()
-    lone = [[n for tag, a, b, _, _ in steps if tag != "equal" for n in range(a, b)]]
-    lone += [[n for tag, _, _, c, d in steps if tag != "equal" for n in range(c, d)]]
-    one_place, other_place = ({of[n]: n for n in numbers if of[n]} for of, numbers in zip(heads, lone, strict=True))
-    inside = [
-        row
-        for head, n in one_place.items()
-        if head in other_place
-        for row in _aligned(mine, theirs, left[n], right[other_place[head]])
-        if row.left >= 0 and row.right >= 0 and mine[row.left] == theirs[row.right]
-    ]
-    lefts, rights = {row.left: row.right for row in inside}, {row.right: row.left for row in inside}
+    apart = [(left[a:b], right[c:d]) for tag, a, b, c, d in steps if tag != "equal"]
+    moved = dict(_moved_lines(mine, theirs, [b for one, _ in apart for b in one], [b for _, two in apart for b in two]))
+    came = {there: here for here, there in moved.items()}
     for tag, a, b, c, d in steps:
         if tag == "equal":
             for one, two in zip(left[a:b], right[c:d], strict=True):
                 yield from _aligned(mine, theirs, one, two)
             continue
-        yield from (Pair(n, -1, equal=False, elsewhere=lefts.get(n, -1)) for block in left[a:b] for n in block)
-        yield from (Pair(-1, n, equal=False, elsewhere=rights.get(n, -1)) for block in right[c:d] for n in block)
+        yield from (Pair(n, -1, equal=False, elsewhere=moved.get(n, -1)) for block in left[a:b] for n in block)
+        yield from (Pair(-1, n, equal=False, elsewhere=came.get(n, -1)) for block in right[c:d] for n in block)
+
+
+def _moved_lines(
+    mine: Sequence[str], theirs: Sequence[str], left: Sequence[range], right: Sequence[range]
+) -> Iterator[tuple[int, int]]:
+    """Of computations that stand at another place in the other text, the lines with the same key in both."""
+    there = {theirs[block.start]: block for block in right if block and theirs[block.start]}
+    for one in left:
+        two = there.get(mine[one.start]) if one else None
+        for row in _aligned(mine, theirs, one, two) if two is not None else ():
+            if row.left >= 0 and row.right >= 0 and mine[row.left] == theirs[row.right]:
+                yield row.left, row.right
 
 
 def _aligned(mine: Sequence[str], theirs: Sequence[str], one: range, two: range) -> Iterator[Pair]:
