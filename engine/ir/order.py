@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from engine.hlo.hlo_pb2 import HloInstructionProto
 
@@ -21,16 +21,12 @@ def operands_first(
     for first in order:
         if first in done:
             continue
-        if changed is not None and first not in changed:
+        stands = changed is not None and first not in changed
+        if stands or done.issuperset(_dependencies(instructions[first])):
             done.add(first)
             ordered.append(first)
             continue
-        instruction = instructions[first]
-        if done.issuperset(instruction.operand_ids) and done.issuperset(instruction.control_predecessor_ids):
-            done.add(first)
-            ordered.append(first)
-            continue
-        stack = [(first, _dependencies(instructions[first]))]
+        stack = [(first, iter(_dependencies(instructions[first])))]
         open_.add(first)
         while stack:
             top, dependencies = stack[-1]
@@ -43,7 +39,7 @@ def operands_first(
                 continue
             if waiting in open_:
                 raise ValueError(f"{instructions[waiting].name} waits for itself")
-            stack.append((waiting, _dependencies(instructions[waiting])))
+            stack.append((waiting, iter(_dependencies(instructions[waiting]))))
             open_.add(waiting)
     return ordered
 
@@ -63,5 +59,5 @@ def callees_first(order: Iterable[int], callees: Mapping[int, Collection[int]]) 
     return list(done)
 
 
-def _dependencies(instruction: HloInstructionProto) -> Iterator[int]:
-    return iter((*instruction.operand_ids, *instruction.control_predecessor_ids))
+def _dependencies(instruction: HloInstructionProto) -> tuple[int, ...]:
+    return *instruction.operand_ids, *instruction.control_predecessor_ids
