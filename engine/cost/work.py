@@ -50,7 +50,7 @@ _SENT = frozenset(
 )  # fmt: skip
 """Collectives: inside a fusion they travel while it computes, as in an asynchronous collective fusion of TPUs."""
 _BY_ALL = MATMULS | {"custom-call", "fusion"}
-"""What their shapes alone do not decide the work of."""
+"""Opcodes whose work is not decided by shapes alone."""
 _GROUP_SIZES = 2
 """Operand of a ragged-dot: a few numbers, which no window holds."""
 _WORD = 32
@@ -194,7 +194,8 @@ class Reader:
 
 
 def _structure(computation: HloComputationProto) -> tuple[object, ...]:
-    """All that decides a fused computation's work: opcodes, shapes with layouts and who reads whom, of most opcodes."""
+    """All that decides a fused computation's work: opcodes, shapes with layouts and who reads whom; of `_BY_ALL` all
+    else but names, too."""
     place: dict[int, int] = {}
     found: list[object] = []
     for number, instruction in enumerate(computation.instructions):

@@ -26,10 +26,12 @@ class Flow:
 
     @cached_property
     def opcodes(self) -> Mapping[int, str]:
+        """Of every instruction; those of one opcode are together."""
         return {i.id: opcode for opcode, instructions in self.module.by_opcode.items() for i in instructions}
 
     @cached_property
     def operands(self) -> Mapping[int, tuple[int, ...]]:
+        """Of every instruction, in the module's order."""
         return {id_: tuple(instruction.operand_ids) for id_, instruction in self.instructions.items()}
 
     @cached_property

@@ -301,7 +301,7 @@ class Pricing:
         return tuple(dict.fromkeys(dims, length) for length in (middle, index.size - middle))
 
     def _taken(self, use: EinsumUse, blocks: int, at_once: int) -> int:
-        """The same for an einsum over `blocks` blocks of which each part takes `at_once`."""
+        """How much longer an einsum over `blocks` blocks takes in parts of `at_once` blocks each."""
         return self._longer(use, blocks, {at_once: blocks // at_once, blocks % at_once: 1})
 
     def _longer(
@@ -311,6 +311,7 @@ class Pricing:
         counts: Mapping[int, int],
         lanes: Sequence[Mapping[tuple[int, int], int]] = (_WHOLE,),
     ) -> int:
+        """How much longer an einsum takes in `counts` parts, by how many of its blocks each takes; 0 where in less."""
         written = self._flow.instructions[use.instruction]
         length = self._flow.instructions[written.operand_ids[use.side]].shape.dimensions[use.dim]
         block = -(-length // blocks)

@@ -40,9 +40,10 @@ def beside(
 ) -> Mapping[int, Beside]:
     """By id of each of `collectives`, all transfers that may be hidden, what it may be hidden behind.
 
-    `work` are times by instruction. Every instruction is shared by the transfers that it could hide, each in proportion
-    to its time `comm` as it is. `wanted` is what stays exposed so of all transfers of a computation. `ways` are equal
-    for collectives that load the same links, which hide nothing of each other.
+    `work` are times by instruction, in picoseconds of one execution, as `comm` gives them for a collective as it is.
+    Every instruction is shared by the transfers that it could hide, each in proportion to its time. `wanted` is what
+    stays exposed so of all transfers of a computation. `ways` are equal for collectives that load the same links, which
+    hide nothing of each other.
     """
     inside: dict[int, list[Collective]] = {}
     for collective in collectives:
@@ -74,5 +75,6 @@ def _independent(
 
 
 def _bits(mask: int, count: int) -> npt.NDArray[np.uint8]:
+    """The lowest bits of a mask, the lowest first, shape [count]."""
     low = (mask & ((1 << count) - 1)).to_bytes((count + 7) // 8, "little")
     return np.unpackbits(np.frombuffer(low, np.uint8), count=count, bitorder="little")
