@@ -17,7 +17,7 @@ from engine.ir.flow import Flow
 from engine.ir.opcodes import ELEMENTWISE
 from engine.passes.decompose.emit.sinking import source_of, users_of
 from engine.passes.decompose.site import EinsumUse
-from engine.passes.fuse.clusters import BEFORE_EINSUM, MOST_COPIES
+from engine.passes.fuse.clusters import BEFORE_EINSUM, MOST_COPIES, MOST_MEMBERS
 from engine.passes.fuse.roles import REPEATABLE, role_of
 from engine.passes.fuse.roles import Role as FusionRole
 
@@ -73,7 +73,7 @@ def _prologue(flow: Flow, value: int, readers: Collection[int]) -> tuple[int, ..
     members: dict[int, bool] = {}
     """Whether it is computed for these readers alone."""
     work = [(value, True)]
-    while work:
+    while work and len(members) < MOST_MEMBERS:
         found, alone = work.pop()
         if found in members or found in flow.roots or flow.opcodes[found] not in BEFORE_EINSUM:
             continue

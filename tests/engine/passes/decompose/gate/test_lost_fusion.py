@@ -13,6 +13,7 @@ from engine.ir.flow import Flow
 from engine.ir.module import Module
 from engine.passes.decompose.gate.lost_fusion import put_behind, written_out
 from engine.passes.decompose.site import Case, EinsumUse
+from engine.passes.fuse.clusters import MOST_MEMBERS
 from engine.session.evaluation import Evaluator
 from engine.session.plan import MachineSpec, Plan, plain_plan
 
@@ -55,6 +56,14 @@ def lost(module: Module) -> list[Work]:
     """What the loop of the scatter finds in memory: its right operand is sliced, its left one is not."""
     use = EinsumUse(module.by_name["dot"].id, Case.SCATTER, 1, 1, None, 1)
     return [work for _, work in written_out(Flow(module), Editor(module), use, {0: None, 1: 1})]
+
+
+def test_of_a_long_chain_no_more_is_lost_than_one_fusion_computes() -> None:
+    """As far back as the einsum's own fusion reaches; what comes before it is in memory anyway."""
+    length = 2 * MOST_MEMBERS
+    chain = [f"%t0 = {WIDE}{{1,0}} tanh(%a)", *(f"%t{k} = {WIDE}{{1,0}} tanh(%t{k - 1})" for k in range(1, length))]
+    (work,) = lost(scatter_of("\n".join([*chain, f"%l = {WIDE}{{1,0}} tanh(%t{length - 1})"])))
+    assert work.vector == MOST_MEMBERS * 16384 * 14336
 
 
 @pytest.mark.parametrize(("left", "arrays"), [(PRODUCT, 3), (f"%l = {WIDE}{{1,0}} exponential(%a)", 2)])
