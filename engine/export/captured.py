@@ -95,7 +95,7 @@ def check_bundled(module: Module) -> None:
 
 def check_dumped(module: Module) -> None:
     """Raises UnsupportedError for a module without a capture that a job cannot be compared with yet."""
-    if awaits_partitioning(module.proto):
+    if awaits_partitioning(module):
         raise UnsupportedError(
             f"{module.name} is not partitioned yet: it is the program of all devices together, with its shardings, "
             "and a plan is for what one device runs. Dump it after partitioning "

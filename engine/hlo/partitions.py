@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from engine.hlo.hlo_pb2 import HloInstructionProto, HloModuleProto, OpSharding
+from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto, OpSharding
 from engine.ir.groups import id_count, id_kind, not_there
-from engine.ir.module import Header
+from engine.ir.module import Header, Module
 
 
 def infer_counts(proto: HloModuleProto, header: Header) -> tuple[Header, str | None]:
@@ -88,17 +88,30 @@ def devices_named(instruction: HloInstructionProto) -> int:
     return max((max(pair.source, pair.target) for pair in pairs), default=-1) + 1
 
 
-def uncovered(proto: HloModuleProto, header: Header) -> str | None:
+Grouped = Sequence[tuple[HloInstructionProto, HloComputationProto]]
+"""Collectives with replica groups, as a rule, and the computations that they are in."""
+
+
+def grouped_in(proto: HloModuleProto) -> Grouped:
+    """The collectives whose groups `misnamed` and `uncovered` look at, in the module's order."""
+    return [
+        (instruction, computation)
+        for computation in proto.computations
+        for instruction in computation.instructions
+        if (opcode := instruction.opcode).startswith(_GROUPED) and not opcode.endswith("-done")
+    ]
+
+
+def uncovered(grouped: Grouped, header: Header) -> str | None:
     """A sentence where replica groups name fewer or more ids than the header has devices, in XLA's own words for it;
     None where all fit. Only ids are counted: groups of a large machine are not written out."""
     there = {"device": header.devices, "partition": header.num_partitions}
     found: list[tuple[HloInstructionProto, int, int]] = []
-    for computation in proto.computations:
-        for instruction in computation.instructions:
-            named = _ids_named(instruction)
-            wanted = there.get(id_kind(instruction), header.replica_count) if named else 0
-            if named != wanted:
-                found.append((instruction, named, wanted))
+    for instruction, _ in grouped:
+        named = _ids_named(instruction)
+        wanted = there.get(id_kind(instruction), header.replica_count) if named else 0
+        if named != wanted:
+            found.append((instruction, named, wanted))
     if not found:
         return None
     first, named, wanted = found[0]
@@ -111,8 +124,6 @@ def uncovered(proto: HloModuleProto, header: Header) -> str | None:
 
 def _ids_named(instruction: HloInstructionProto) -> int:
     """How many ids the replica groups of a collective name; 0 where it names none, which means all."""
-    if not instruction.opcode.startswith(_GROUPED) or instruction.opcode.endswith("-done"):
-        return 0
     which = instruction.WhichOneof("replica_group_list")
     if which == "iota_collective_device_list":
         return devices_named(instruction)
@@ -122,21 +133,18 @@ def _ids_named(instruction: HloInstructionProto) -> int:
     return sum(len(group.replica_ids) for group in groups)
 
 
-def misnamed(proto: HloModuleProto, header: Header) -> str | None:
+def misnamed(grouped: Grouped, header: Header) -> str | None:
     """What is wrong where replica groups name an id twice, or one that the module does not have; None where all fit."""
-    for computation in proto.computations:
-        for instruction in computation.instructions:
-            if not instruction.opcode.startswith(_GROUPED) or instruction.opcode.endswith("-done"):
-                continue
-            groups = instruction.replica_groups or instruction.collective_device_list.replica_groups
-            ids = [d for group in groups for d in group.replica_ids]
-            most = devices_named(instruction) - 1
-            least, where = min(ids, default=0), f"{instruction.name} in {computation.name}"
-            if least < 0 or most >= id_count(instruction, header):
-                return f"{where}: {not_there(instruction, header, least if least < 0 else most)}"
-            if len(set(ids)) < len(ids):
-                twice = next(one for number, one in enumerate(ids) if one in ids[:number])
-                return f"{where}: {twice} is in its groups twice"
+    for instruction, computation in grouped:
+        groups = instruction.replica_groups or instruction.collective_device_list.replica_groups
+        ids = [d for group in groups for d in group.replica_ids]
+        most = devices_named(instruction) - 1
+        least, where = min(ids, default=0), f"{instruction.name} in {computation.name}"
+        if least < 0 or most >= id_count(instruction, header):
+            return f"{where}: {not_there(instruction, header, least if least < 0 else most)}"
+        if len(set(ids)) < len(ids):
+            twice = next(one for number, one in enumerate(ids) if one in ids[:number])
+            return f"{where}: {twice} is in its groups twice"
     return None
 
 
@@ -155,15 +163,11 @@ _ANNOTATIONS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla
 """What the targets of custom calls begin with that stand for shardings until the partitioner has run."""
 
 
-def awaits_partitioning(proto: HloModuleProto) -> bool:
+def awaits_partitioning(module: Module) -> bool:
     """Whether the module is still the program of all devices together: annotated, or with parts of it written for one
     device (`shard_map`) and their borders marked."""
-    marked = any(
-        i.opcode == "custom-call" and i.custom_call_target.startswith(_ANNOTATIONS)
-        for computation in proto.computations
-        for i in computation.instructions
-    )
-    return marked or not is_partitioned(proto)
+    calls = module.by_opcode.get("custom-call", ())
+    return any(c.custom_call_target.startswith(_ANNOTATIONS) for c in calls) or not is_partitioned(module.proto)
 
 
 def _is_split(sharding: OpSharding) -> bool:

@@ -21,7 +21,7 @@ from engine.hlo.decoding import HloBytes, HloText, StableHlo, decode, refuse_for
 from engine.hlo.dump import describe_folder
 from engine.hlo.header import parse_header
 from engine.hlo.hlo_pb2 import HloModuleProto
-from engine.hlo.partitions import infer_counts, is_partitioned, misnamed, uncovered
+from engine.hlo.partitions import grouped_in, infer_counts, is_partitioned, misnamed, uncovered
 from engine.hlo.verifying import verify
 from engine.hlo.zipped import archive_of, read_member
 from engine.ir.module import Header, Module, Source
@@ -172,10 +172,11 @@ def _assemble(parsed: xla.Parsed, path: str, header: Header) -> Module:
     if not any(c.instructions for c in proto.computations):
         raise InputError(f"{path}: the module {proto.name} has no instructions")
     header, note = infer_counts(proto, header)
-    wrong = misnamed(proto, header)
+    grouped = grouped_in(proto)
+    wrong = misnamed(grouped, header)
     if wrong is not None:
         raise InputError(f"{path}: the module is not valid HLO: {wrong}")
-    notes = [said for said in (note, uncovered(proto, header)) if said is not None]
+    notes = [said for said in (note, uncovered(grouped, header)) if said is not None]
     if header.num_partitions > 1 and not is_partitioned(proto):
         notes.append(
             f"The module is not partitioned yet: it has shardings for {header.num_partitions} partitions and no "

@@ -67,10 +67,14 @@ def places_in(data: bytes) -> Places:
 def _fields(data: bytes, at: int, stop: int) -> Iterator[tuple[int, int, int]]:
     """Number of each field between two offsets, and where its content begins and ends."""
     while at < stop:
-        tag, at = _varint(data, at)
+        tag, at = data[at], at + 1
+        if tag >= 0x80:  # most are short, and a call for each would take as long as all else
+            tag, at = _varint(data, at - 1)
         kind = tag & 7
         if kind == _DELIMITED:
-            size, at = _varint(data, at)
+            size, at = data[at], at + 1
+            if size >= 0x80:
+                size, at = _varint(data, at - 1)
         elif kind == _VARINT:
             size = _varint(data, at)[1] - at
         else:
