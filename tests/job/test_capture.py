@@ -83,6 +83,11 @@ def test_a_program_that_is_no_interpreter(tmp_path: Path, capsys: pytest.Capture
     assert "a Python interpreter was expected, but it ended well and captured nothing" in capsys.readouterr().err
 
 
+def test_what_is_no_jitted_function_is_to_be_wrapped(tmp_path: Path) -> None:
+    with pytest.raises(lapstrake_capture.CaptureError, match=r"function from jax\.jit .*: wrap it in jax\.jit"):
+        lapstrake_capture.capture(abs, -1, out=str(tmp_path))
+
+
 def test_what_a_module_is_known_by() -> None:
     text = "HloModule m, input_output_alias={ {0}: (0) }, entry_computation_layout={(f32[])->f32[]}, num_partitions=8\n"
     body = "\n%a (b: f32[]) -> f32[] {\n}\n"

@@ -1,4 +1,7 @@
-"""What jax keeps to itself, or has moved before, all in one place: jax 0.10.2 and 0.12 have it here."""
+"""What jax keeps to itself, or has moved before, in one place: jax 0.10.2 and 0.12 have it here.
+
+`lapstrake_capture` has its own, for it also runs as a file by itself.
+"""
 
 import importlib.metadata
 

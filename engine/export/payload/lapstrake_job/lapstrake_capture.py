@@ -81,7 +81,7 @@ def capture(step: Any, *args: Any, out: str, name: str = "", target: str = "", *
     that was written. Raises CaptureError."""
 
     if not hasattr(step, "lower"):
-        raise CaptureError(f"{step!r} is no function from jax.jit")
+        raise CaptureError(f"a function from jax.jit was expected, {step!r:.60} came: wrap it in jax.jit")
     label = name or getattr(step, "__name__", "step")
     lowered = step.lower(*args, **kwargs)
     compiled, text, scheduled = _compile(lowered)
@@ -205,7 +205,10 @@ def _dumped(folder: str) -> str:
             "names another place)"
         )
     if "constant({...})" in text:
-        raise CaptureError("the compiler left out the values of constants, and no plan can do without them")
+        raise CaptureError(
+            "the compiler left out the values of constants, and no plan can do without them: pass large arrays to the "
+            "function as arguments"
+        )
     return text
 
 
@@ -277,7 +280,10 @@ def _compile_without_devices(lowered: Any, target: str) -> str:
         raise CaptureError(f"target {target}: {error}; is libtpu installed beside this jax?") from error
     count = int(re.search(r"num_partitions = (\d+)", lowered.as_text())[1])  # type: ignore[index]  # jax prints it
     if len(devices) != count:
-        raise CaptureError(f"target {target} has {len(devices)} devices, the function's mesh {count}")
+        raise CaptureError(
+            f"target {target} has {len(devices)} devices, the function's mesh {count}: name a slice of as many, or "
+            "make the mesh of all of them"
+        )
     with _dump_folder() as dump:
         overrides: dict[str, Any] = {**_dumping(dump), **_WHOLE[platform]}
         asked: Any = compiler.get_compile_options(
@@ -349,14 +355,19 @@ def _spec(sharding: Any) -> Any:
         return sharding.spec
     if sharding.is_fully_replicated:
         return ()
-    raise CaptureError(f"an argument or result has the sharding {sharding}, which no mesh axes express")
+    raise CaptureError(
+        f"an argument or result has the sharding {sharding}, which no mesh axes express: give it a NamedSharding"
+    )
 
 
 def _mesh(shardings: Sequence[Any]) -> Any:
     for sharding in shardings:
         if hasattr(sharding, "mesh") and hasattr(sharding.mesh, "devices"):
             return sharding.mesh
-    raise CaptureError("no argument or result lies on a mesh: there is nothing to overlap on one device")
+    raise CaptureError(
+        "no argument or result lies on a mesh: there is nothing to overlap on one device (put them on one with a "
+        "NamedSharding, or jit for it, if it runs on several)"
+    )
 
 
 def _kept(compiled: Any, count: int) -> list[int]:
