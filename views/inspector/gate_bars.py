@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.passes.candidate import GateTerms
-from engine.quantities import signed_time_text, time_text
+from engine.quantities import time_text
 from views.ports import Host
-from views.theme import GRID, axis_font, colour
+from views.theme import GRID, Role, axis_font, colour
 
 _ROW = 5 * GRID
+_AS_IS, _OVERLAPPED = "as is", "overlapped"
 
 
 class GateBars(QWidget):
@@ -37,7 +40,8 @@ class GateBars(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(50 * GRID, 4 * _ROW + 2 * GRID)
+        lines = len(gained(self._terms)) if self._terms is not None else 1
+        return QSize(50 * GRID, (3 + lines) * _ROW + 2 * GRID)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         terms = self._terms
@@ -46,44 +50,54 @@ class GateBars(QWidget):
         theme = self._host.theme
         painter = QPainter(self)
         painter.setFont(axis_font())
-        metrics = painter.fontMetrics()
-        label = metrics.horizontalAdvance("overlapped") + 3 * GRID
-        value = metrics.horizontalAdvance("888.8 µs") + 2 * GRID
-        room = max(10.0, self.width() - label - value)
+        left = painter.fontMetrics().horizontalAdvance(_OVERLAPPED) + 3 * GRID
+        apart = (0, terms.comp, theme.einsum), (terms.comp, terms.comm, theme.collective)
+        beside = (0, terms.comp, theme.einsum), (max(terms.comp, terms.ring), terms.extra, theme.elementwise)
         longest = max(terms.comp + terms.comm, max(terms.comp, terms.ring) + terms.extra, 1)
-        rows = (
-            ("as is", ((0, terms.comp, theme.einsum), (terms.comp, terms.comm, theme.collective))),
-            ("", ()),
-            (
-                "overlapped",
-                ((0, terms.comp, theme.einsum), (max(terms.comp, terms.ring), terms.extra, theme.elementwise)),
-            ),
-            ("ring", ((0, terms.ring, theme.permute),)),
-        )
         y = 0.0
-        for caption, bars in rows:
-            if not bars:
-                y += GRID * 1.5
-                continue
-            painter.setPen(colour(theme.muted))
-            painter.drawText(QRectF(0, y, label, _ROW), Qt.AlignmentFlag.AlignVCenter, caption)
-            for start, length, role in bars:
-                left = label + room * start / longest
-                width = max(1.0 if length else 0.0, room * length / longest)
-                area = QRectF(left, y + 3, width - (1 if width > 3 else 0), _ROW - 6)
-                painter.fillRect(area, colour(role.fill))
-                text = time_text(length)
-                if metrics.horizontalAdvance(text) + GRID < width:
-                    painter.setPen(colour(role.label))
-                    painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
-            total = bars[-1][0] + bars[-1][1]
-            painter.setPen(colour(theme.text))
-            side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-            painter.drawText(QRectF(self.width() - value, y, value, _ROW), side, time_text(total))
+        for caption, bars, gap in (
+            (_AS_IS, apart, 1.5 * GRID),
+            (_OVERLAPPED, beside, 0.0),
+            ("ring", ((0, terms.ring, theme.permute),), 0.0),
+        ):
+            self._paint_row(painter, y, left, caption, bars, longest)
+            y += _ROW + gap
+        said = ((left, theme.gain if terms.gain >= 0 else theme.loss), (0, theme.muted))  # the second line is long
+        for line, (x, tone) in zip(gained(terms), said, strict=False):
+            painter.setPen(colour(tone))
+            painter.drawText(QRectF(x, y, self.width() - x, _ROW), Qt.AlignmentFlag.AlignVCenter, line)
             y += _ROW
-        painter.setPen(colour(theme.gain if terms.gain >= 0 else theme.loss))
-        word = "saves" if terms.gain >= 0 else "costs"
-        beside = f", {signed_time_text(terms.beside)} beside other work" if terms.beside else ""
-        text = f"{word} {time_text(abs(terms.gain))} each time{beside}"
-        painter.drawText(QRectF(label, y, self.width() - label, _ROW), Qt.AlignmentFlag.AlignVCenter, text)
         painter.end()
+
+    def _paint_row(
+        self, painter: QPainter, y: float, left: int, caption: str, bars: Sequence[tuple[int, int, Role]], longest: int
+    ) -> None:
+        """What a row is called, its bars (start, length, colours; in picoseconds, `longest` is the whole width), and
+        where the last one ends."""
+        theme, metrics = self._host.theme, painter.fontMetrics()
+        value = metrics.horizontalAdvance("888.8 µs") + 2 * GRID
+        room = max(10.0, self.width() - left - value)
+        painter.setPen(colour(theme.muted))
+        painter.drawText(QRectF(0, y, left, _ROW), Qt.AlignmentFlag.AlignVCenter, caption)
+        for start, length, role in bars:
+            width = max(1.0 if length else 0.0, room * length / longest)
+            area = QRectF(left + room * start / longest, y + 3, width - (1 if width > 3 else 0), _ROW - 6)
+            painter.fillRect(area, colour(role.fill))
+            text = time_text(length)
+            if metrics.horizontalAdvance(text) + GRID < width:
+                painter.setPen(colour(role.label))
+                painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
+        start, length, _ = bars[-1]
+        painter.setPen(colour(theme.text))
+        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        painter.drawText(QRectF(self.width() - value, y, value, _ROW), side, time_text(start + length))
+
+
+def gained(terms: GateTerms) -> tuple[str, ...]:
+    """What decomposing saves or costs, and what of that is no bar; a line each."""
+    word = "saves" if terms.gain >= 0 else "costs"
+    total = f"{word} {time_text(abs(terms.gain))} each time"
+    if not terms.beside:
+        return (total,)
+    more = "more" if terms.beside > 0 else "less"
+    return total, f"other work hides {time_text(abs(terms.beside))} {more} of the ring"

@@ -22,9 +22,10 @@ def saved(terms: GateTerms) -> str:
 
 
 def _beside(terms: GateTerms) -> str:
+    """What other work hides, on the side where it hides more."""
     if not terms.beside:
         return ""
-    more, less = ("it", "the collective") if terms.beside > 0 else ("the collective", "it")
+    more, less = ("the ring", "the collective") if terms.beside > 0 else ("the collective", "the ring")
     return f", and other work hides {time_text(abs(terms.beside))} more of {more} than of {less}"
 
 
@@ -42,7 +43,7 @@ def lost(terms: GateTerms) -> str:
         parts.append(f"extra {time_text(terms.extra)}")
     if terms.beside < 0:
         parts.append(f"{time_text(-terms.beside)} that other work hides of the collective")
-    hidden = f" + {time_text(terms.beside)} that other work hides" if terms.beside > 0 else ""
+    hidden = f" + {time_text(terms.beside)} that other work hides of the ring" if terms.beside > 0 else ""
     return f"{' + '.join(parts)} > {time_text(terms.comm)} saved{hidden}"
 
 

@@ -148,12 +148,12 @@ def test_words() -> None:
     assert weighed(worse) == f"decomposed although {lost(worse)}"
     assert lost(GateTerms(comp=9, comm=1_000, ring=2, extra=5_000)) == "extra 5.00 ns > 1.00 ns saved"
     assert saved(replace(hidden, beside=500_000)).endswith(
-        ", and other work hides 500 ns more of it than of the collective"
+        ", and other work hides 500 ns more of the ring than of the collective"
     )
     assert saved(replace(hidden, beside=-500_000)).endswith(
-        ", and other work hides 500 ns more of the collective than of it"
+        ", and other work hides 500 ns more of the collective than of the ring"
     )
-    assert lost(replace(worse, beside=500_000)).endswith("> 4.40 µs saved + 500 ns that other work hides")
+    assert lost(replace(worse, beside=500_000)).endswith("> 4.40 µs saved + 500 ns that other work hides of the ring")
     assert lost(replace(worse, beside=-500_000)).endswith(
         " + 500 ns that other work hides of the collective > 4.40 µs saved"
     )
