@@ -52,8 +52,10 @@ AXES: Sequence[Callable[[Choices], Iterator[Choices]]] = (_sites, _shapes, _bloc
 """All combinations of each: what an einsum costs this compiler depends on how it is written, so no option helps
 by itself."""
 
-STARTS = (START, START.with_option("gate", "off"))
-"""Verdicts of rows are turned one at a time: from the gate's on, and from everything decomposed."""
+ALL = START.with_option("gate", "off")
+STARTS = (START, ALL, ALL.with_option("blocks", "stacked"))
+"""Verdicts of rows are turned one at a time: from the gate's on, and from everything decomposed. At last with blocks
+stacked from the beginning: forms that need it are not found by the axes one after the other where a chain is good."""
 
 FEW = (
     "flatten,decompose",

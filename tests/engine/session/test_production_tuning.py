@@ -192,6 +192,15 @@ def test_what_is_found_beats_the_compilers_own_decomposition() -> None:
 
 @needs_libtpu
 @pytest.mark.full
+def test_forms_that_need_stacked_or_joined_blocks_are_found_where_a_chain_is_good() -> None:
+    """The chain of mlp_mega is predicted to take 3,835,030 cycles, a loop and a scatter of single blocks 3,397,900."""
+    searched = tune_production(_production("mlp_mega.hlo", "tpu:v4:2x2x2"), rounds=1)
+    assert searched.best is not None
+    assert (searched.best.makespan or 0) * searched.clock / 1e6 < 3_500_000
+
+
+@needs_libtpu
+@pytest.mark.full
 def test_a_training_step_is_pinned() -> None:
     """Its loops carry hundreds of arrays: the compiler takes some get-tuple-elements away after it has scheduled."""
     production = _production("we_v4-4x4x4_2d_8x8_d8192_L2_scan.hlo.gz", "tpu:v4:4x4x4")
