@@ -129,52 +129,58 @@ class TextView(QAbstractScrollArea):
         super().changeEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme = self._host.theme
         painter = QPainter(self.viewport())
-        painter.fillRect(self.viewport().rect(), colour(theme.base))
+        painter.fillRect(self.viewport().rect(), colour(self._host.theme.base))
         painter.setFont(code_font())
-        metrics = QFontMetricsF(code_font())
-        height, gutter, width = self._line_height(), self._gutter(), self.viewport().width()
+        height = self._line_height()
         first = self.verticalScrollBar().value()
         last = min(len(self._rows), first + self.viewport().height() // height + 1)
         for place, number in enumerate(self._rows[first:last].tolist()):
-            y = place * height
-            tint = self.side.tints.get(number)
-            if tint is not None:
-                painter.fillRect(gutter, y, width, height, colour(_tint_of(theme, tint), 40))
-            if number in self._marked:
-                painter.fillRect(0, y, width, height, colour(theme.band))
-                painter.fillRect(0, y, 3, height, colour(theme.focus))
-            x = gutter - float(self.horizontalScrollBar().value())
-            for piece in pieces(self.side.lines[number][:_MOST_LETTERS]):
-                advance = metrics.horizontalAdvance(piece.text)
-                if x + advance > gutter and x < width:
-                    painter.setPen(colour(_colour_of(theme, piece.kind)))
-                    painter.drawText(
-                        QRectF(x, y, advance + 2, height),
-                        Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft,
-                        piece.text,
-                    )
-                x += advance
-            if tint == "moved":
-                painter.setPen(colour(theme.muted))
-                painter.drawText(QRectF(x, y, width, height), Qt.AlignmentFlag.AlignVCenter, _MOVED)
-                x += metrics.horizontalAdvance(_MOVED)
-            if number in self.folds.folded:
-                painter.setPen(colour(theme.muted))
-                hidden = self.folds.blocks[number] - number - 1
-                painter.drawText(QRectF(x, y, width, height), Qt.AlignmentFlag.AlignVCenter, f"  … {hidden:,} lines }}")
-            painter.fillRect(0, y, gutter - GRID, height, colour(theme.band if number in self._marked else theme.base))
-            painter.setPen(colour(theme.muted))
-            if self.side.numbers[number] >= 0:
-                area = QRectF(0, y, gutter - 2 * GRID, height)
-                side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-                painter.drawText(area, side, str(self.side.numbers[number] + 1))
-            if number in self.folds.blocks:
-                sign = "▸" if number in self.folds.folded else "▾"
-                painter.drawText(QRectF(GRID, y, 4 * GRID, height), Qt.AlignmentFlag.AlignVCenter, sign)
+            self._paint_line(painter, number, place * height)
+            self._paint_gutter(painter, number, place * height)
         self._paint_frame(painter, first, height)
         painter.end()
+
+    def _paint_line(self, painter: QPainter, number: int, y: int) -> None:
+        """One line of the text, and what is said after it; all of it may reach under the gutter."""
+        theme, metrics = self._host.theme, QFontMetricsF(code_font())
+        height, gutter, width = self._line_height(), self._gutter(), self.viewport().width()
+        tint = self.side.tints.get(number)
+        if tint is not None:
+            painter.fillRect(gutter, y, width, height, colour(_tint_of(theme, tint), 40))
+        if number in self._marked:
+            painter.fillRect(0, y, width, height, colour(theme.band))
+        x = gutter - float(self.horizontalScrollBar().value())
+        for piece in pieces(self.side.lines[number][:_MOST_LETTERS]):
+            advance = metrics.horizontalAdvance(piece.text)
+            if x + advance > gutter and x < width:
+                painter.setPen(colour(_colour_of(theme, piece.kind)))
+                painter.drawText(
+                    QRectF(x, y, advance + 2, height),
+                    Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft,
+                    piece.text,
+                )
+            x += advance
+        painter.setPen(colour(theme.muted))
+        if tint == "moved":
+            painter.drawText(QRectF(x, y, width, height), Qt.AlignmentFlag.AlignVCenter, _MOVED)
+            x += metrics.horizontalAdvance(_MOVED)
+        if number in self.folds.folded:
+            hidden = self.folds.blocks[number] - number - 1
+            painter.drawText(QRectF(x, y, width, height), Qt.AlignmentFlag.AlignVCenter, f"  … {hidden:,} lines }}")
+
+    def _paint_gutter(self, painter: QPainter, number: int, y: int) -> None:
+        """A line's number, and the sign that folds its computation."""
+        theme, height, gutter = self._host.theme, self._line_height(), self._gutter()
+        painter.fillRect(0, y, gutter - GRID, height, colour(theme.band if number in self._marked else theme.base))
+        painter.setPen(colour(theme.muted))
+        if self.side.numbers[number] >= 0:
+            area = QRectF(0, y, gutter - 2 * GRID, height)
+            side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+            painter.drawText(area, side, str(self.side.numbers[number] + 1))
+        if number in self.folds.blocks:
+            sign = "▸" if number in self.folds.folded else "▾"
+            painter.drawText(QRectF(GRID, y, 4 * GRID, height), Qt.AlignmentFlag.AlignVCenter, sign)
 
     def _paint_frame(self, painter: QPainter, first: int, height: int) -> None:
         """`first`: what is in view at the top."""
