@@ -20,7 +20,9 @@ _APART = GRID
 """Pixels between labels that stand side by side."""
 _VEIL = 190
 """Opacity of what is behind a label."""
-_REACH = 5.0 + GRID
+_STRONG, _PLAIN = 5.0, 3.5
+"""Pixels from the middle of a point to its rim."""
+_REACH = _STRONG + GRID
 """Pixels from the middle of a point to its label."""
 
 
@@ -194,7 +196,7 @@ class Chart(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawPolyline(QPolygonF(_stairs(places) if series.stairs else places))
         for point, place in zip(series.points, places, strict=True):
-            radius = 5.0 if point.strong else 3.5
+            radius = _STRONG if point.strong else _PLAIN
             painter.setPen(QPen(colour(theme.base), 1.5))
             painter.setBrush(colour(series.colour))
             painter.drawEllipse(place, radius, radius)
@@ -289,8 +291,8 @@ class Chart(QWidget):
 
 
 def _about(place: QPointF) -> QRectF:
-    """What a point covers."""
-    return QRectF(place.x() - 5, place.y() - 5, 10, 10)
+    """What a point covers at most."""
+    return QRectF(place.x() - _STRONG, place.y() - _STRONG, 2 * _STRONG, 2 * _STRONG)
 
 
 def _stairs(places: Sequence[QPointF]) -> list[QPointF]:
