@@ -51,9 +51,8 @@ class FusedComputation:
 
     def tuple(self, results: Sequence[int], named: Instruction) -> int:
         """Put in the tuple of several results, named after an instruction that comes of it. Returns its id."""
-        by_id = {i.id: i.shape for i in self._proto.instructions}
         made = self._proto.instructions.add(opcode="tuple", operand_ids=results)
-        made.shape.CopyFrom(shapes.tuple_of(by_id[r] for r in results))
+        made.shape.CopyFrom(shapes.tuple_of(self._members[r].shape for r in results))
         return self._name(made, f"{named.name}.results", named.id)
 
     def finish(self, result: int) -> None:
