@@ -94,7 +94,7 @@ class Fitting(QObject):
         return min(wanted, header.maximumSectionSize())
 
     def _last(self) -> int:
-        """The column that is stretched."""
+        """The column at the right end, which takes what is left."""
         header = self._table.horizontalHeader()
         return header.logicalIndex(header.count() - 1)
 
