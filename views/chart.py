@@ -11,7 +11,7 @@ from PySide6.QtGui import QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from views.ports import Host
-from views.steps import binary_steps, round_steps, some_steps
+from views.steps import binary_steps, round_steps, some_steps, whole_steps
 from views.theme import GRID, axis_font, colour
 
 _BOTTOM, _LINE, _RIGHT = 8 * GRID, 6 * GRID, 6 * GRID
@@ -67,6 +67,7 @@ class Chart(QWidget):
         *,
         from_zero: bool,
         y_binary: bool = False,
+        x_whole: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -74,6 +75,7 @@ class Chart(QWidget):
         self._captions = (x_caption, y_caption)
         self._x_text, self._y_text = x_text, y_text
         self._from_zero = from_zero
+        self._x_steps = whole_steps if x_whole else round_steps
         self._y_steps = binary_steps if y_binary else round_steps
         self._series: tuple[Series, ...] = ()
         self._line: tuple[float, str] | None = None
@@ -95,11 +97,17 @@ class Chart(QWidget):
         """Where points lie: beside the widest label of the y axis, under the legend and the caption."""
         metrics = QFontMetrics(axis_font())
         bounds = self._bounds()
-        ends = [self._y_text(y) for y in bounds[2:]] if bounds is not None else []
-        left = max((metrics.horizontalAdvance(text) for text in ends), default=0) + 4 * GRID
+        said = [self._y_text(y) for y in (*bounds[2:], *self.y_ticks())] if bounds is not None else []
+        left = max((metrics.horizontalAdvance(text) for text in said), default=0) + 4 * GRID
+        top, height = self._upright()
+        return QRectF(left, top, self.width() - left - _RIGHT, height)
+
+    def _upright(self) -> tuple[float, float]:
+        """Top and height of the area."""
+        metrics = QFontMetrics(axis_font())
         # The upper half of the top tick's label lies above the area.
         top = (_LINE if self._caption_fits() else _LINE + metrics.height()) + metrics.height() // 2
-        return QRectF(left, top, self.width() - left - _RIGHT, self.height() - top - _BOTTOM)
+        return float(top), float(self.height() - top - _BOTTOM)
 
     def _legend(self) -> list[Series]:
         return [s for s in self._series if s.name and s.points]
@@ -115,7 +123,7 @@ class Chart(QWidget):
         bounds = self._bounds()
         if bounds is None:
             return []
-        count = min(_MOST_LABELS, int(self._area().height() // (2 * QFontMetrics(axis_font()).height())))
+        count = min(_MOST_LABELS, int(self._upright()[1] // (2 * QFontMetrics(axis_font()).height())))
         return some_steps(self._y_steps, bounds[2], bounds[3], count)
 
     def x_ticks(self) -> list[float]:
@@ -125,9 +133,25 @@ class Chart(QWidget):
             return []
         metrics = QFontMetrics(axis_font())
         widest = max(metrics.horizontalAdvance(self._x_text(x)) for x in bounds[:2]) + 4 * GRID
-        found = some_steps(round_steps, bounds[0], bounds[1], int(self._area().width() // widest))
-        # Counts have no values between them.
-        return list({self._x_text(value): value for value in found}.values())
+        return some_steps(self._x_steps, bounds[0], bounds[1], int(self._area().width() // widest))
+
+    def x_labels(self) -> list[tuple[QRectF, str]]:
+        """Labels of the x axis and where they are written: inside, and apart from one another."""
+        bounds = self._bounds()
+        if bounds is None:
+            return []
+        metrics, top = QFontMetrics(axis_font()), self._area().bottom() + GRID
+        found: list[tuple[QRectF, str]] = []
+        free = 0.0
+        for value in self.x_ticks():
+            text = self._x_text(value)
+            width = float(metrics.horizontalAdvance(text))
+            middle = self._place(Point(value, bounds[2]), bounds).x()
+            left = max(0.0, min(middle - width / 2, self.width() - width))
+            if left >= free:
+                found.append((QRectF(left, top, width, 4 * GRID), text))
+                free = left + width + _APART
+        return found
 
     def _bounds(self) -> tuple[float, float, float, float] | None:
         points = [p for s in self._series for p in s.points]
@@ -171,9 +195,9 @@ class Chart(QWidget):
         for value in self.x_ticks():
             x = self._place(Point(value, y0), bounds).x()
             painter.fillRect(QRectF(round(x), area.bottom(), 1, GRID), colour(theme.muted))
-            painter.setPen(colour(theme.muted))
-            place = QRectF(x - 60, area.bottom() + GRID, 120, 4 * GRID)
-            painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, self._x_text(value))
+        painter.setPen(colour(theme.muted))
+        for place, text in self.x_labels():
+            painter.drawText(place, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, text)
         painter.setPen(QPen(colour(theme.outline), 1))
         painter.drawLine(area.bottomLeft(), area.bottomRight())
         painter.setPen(colour(theme.muted))

@@ -25,10 +25,15 @@ def binary_steps(low: float, high: float, count: int) -> list[float]:
     return [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def round_steps(low: float, high: float, count: int) -> list[float]:
-    """Round values between two bounds, at most about `count` of them."""
-    least = max((high - low) / count, 1e-12)
+def round_steps(low: float, high: float, count: int, narrowest: float = 1e-12) -> list[float]:
+    """Round values between two bounds, at most about `count` of them, and none closer than `narrowest`."""
+    least = max((high - low) / count, narrowest)
     power = 10.0 ** math.floor(math.log10(least))
     step = next(power * m for m in (1, 2, 5, 10) if power * m >= least * 0.999)
     first = math.ceil(low / step)
     return [n * step for n in range(first, math.floor(high / step) + 1)]
+
+
+def whole_steps(low: float, high: float, count: int) -> list[float]:
+    """Counts between two bounds, at most about `count` of them: there are no values between them."""
+    return round_steps(low, high, count, narrowest=1.0)

@@ -13,8 +13,9 @@ from pytestqt.qtbot import QtBot
 from engine.quantities import bytes_text, time_text
 from tests.views.fake_host import host_of
 from tests.views.synthetic import variant
+from views.budget.budget import BudgetPane
 from views.chart import Chart, Point, Series
-from views.steps import binary_steps, round_steps, some_steps
+from views.steps import binary_steps, round_steps, some_steps, whole_steps
 from views.theme import axis_font
 
 
@@ -58,6 +59,20 @@ def test_both_axes_are_labelled_at_every_size_and_labels_stand_apart(qtbot: QtBo
     assert area.bottom() + 2 * metrics.height() <= chart.height() + 2
 
 
+@pytest.mark.parametrize("width", [60, 90, 120, 224, 245, 700])
+def test_no_label_of_an_axis_is_cut_or_touches_another(qtbot: QtBot, width: int) -> None:
+    chart = memory_chart(qtbot, width, 200)
+    chart.setMinimumSize(0, 0)
+    chart.resize(width, 200)
+    chart.set_series([Series("tried", (Point(31_000_000, 2**20), Point(32_000_000, 1023 * 2**20)), "#000000")])
+    places = [place for place, _ in chart.x_labels()]
+    assert places
+    assert all(place.left() >= 0 and place.right() <= width for place in places)
+    assert all(right.left() - left.right() >= 4 for left, right in pairwise(places))
+    metrics = QFontMetrics(axis_font())
+    assert all(metrics.horizontalAdvance(bytes_text(round(y))) < chart._area().left() - 8 for y in chart.y_ticks())
+
+
 def test_memory_is_labelled_in_whole_binary_units(qtbot: QtBot) -> None:
     for value in memory_chart(qtbot, 400, 200).y_ticks():
         assert value % 2**20 == 0
@@ -65,6 +80,24 @@ def test_memory_is_labelled_in_whole_binary_units(qtbot: QtBot) -> None:
 
 def test_a_count_has_no_values_between() -> None:
     assert round_steps(0.25, 16.75, 20) == [float(n) for n in range(1, 17)]
+    for count in (20, 40, 500):
+        assert whole_steps(0.25, 16.75, count) == [float(n) for n in range(1, 17)]
+    assert whole_steps(0.25, 16.75, 8) == [5.0, 10.0, 15.0]
+    assert whole_steps(2.85, 3.15, 40) == [3.0]
+
+
+@pytest.mark.parametrize("width", [300, 800, 1780, 4000])
+def test_each_label_of_a_budget_stands_under_its_points(qtbot: QtBot, width: int) -> None:
+    chart = BudgetPane(host_of(variant(1))).chart
+    qtbot.addWidget(chart)
+    chart.resize(width, 460)
+    chart.set_series([Series("makespan", tuple(Point(n, 1_000_000 * n) for n in range(1, 17)), "#000000")])
+    ticks = chart.x_ticks()
+    assert len(ticks) >= 2
+    assert all(tick == round(tick) for tick in ticks)
+    assert len({f"{tick:.0f}" for tick in ticks}) == len(ticks)
+    if width >= 1780:
+        assert ticks == [float(n) for n in range(1, 17)]
 
 
 @given(st.integers(0, 10**13), st.integers(100, 10**13), st.integers(2, 40))

@@ -31,7 +31,15 @@ class BudgetPane(QWidget):
         super().__init__(parent)
         self._host = host
         self._wanted: Asked | None = None
-        self.chart = Chart(host, "budget", "time", lambda x: f"{x:.0f}", lambda y: time_text(round(y)), from_zero=True)
+        self.chart = Chart(
+            host,
+            "budget",
+            "time",
+            lambda x: f"{x:.0f}",
+            lambda y: time_text(round(y)),
+            from_zero=True,
+            x_whole=True,
+        )
         self.chart.setAccessibleName("time over budgets")
         self.chart.clicked.connect(self._take)
         self.text = Hint(host)

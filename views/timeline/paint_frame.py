@@ -181,5 +181,7 @@ def paint_axis(painter: QPainter, scene: Scene) -> None:
         painter.drawLine(QPointF(x, AXIS - 2 * GRID), QPointF(x, AXIS - 1))
         painter.setPen(colour(theme.muted))
         text = tick_text(time, step, times[-1])
+        if x + GRID + scene.small_metrics.horizontalAdvance(text) > scene.width:
+            continue  # a unit without its last letter is another unit, or none
         painter.drawText(QRectF(x + GRID, 0, TICKS_APART, AXIS - 2), Qt.AlignmentFlag.AlignVCenter, text)
     painter.setClipping(False)
