@@ -83,7 +83,7 @@ def main() -> int:
 
 def measure(leaves: int, calls: int) -> dict[str, float | str]:
     """Median microseconds until each call returns."""
-    capture = str(files("engine.export.payload").joinpath("lapstrake_job", "lapstrake_capture.py"))
+    capture = str(files("engine.export.payload").joinpath("lapstrake_runtime", "lapstrake_capture.py"))
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "job.py"
         job.write_text(_JOB)

@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
     target, environment = means(arguments.target)
     if not os.path.isfile(arguments.script):
         raise UsageError(f"{arguments.script}: a Python script was expected, but there is no such file")
-    with as_file(files("engine.export.payload").joinpath("lapstrake_job", "lapstrake_capture.py")) as capture:
+    with as_file(files("engine.export.payload").joinpath("lapstrake_runtime", "lapstrake_capture.py")) as capture:
         command = [arguments.python or sys.executable, str(capture), "--out", arguments.output]
         command += ["--target", target] if target else []
         command += ["--function", arguments.function] if arguments.function else []

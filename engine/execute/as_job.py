@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from engine.errors import UnsupportedError
 from engine.execute.ordering import reordered
 from engine.execute.running import Executable, failure
-from engine.export.payload.lapstrake_job.program import jitted
+from engine.export.payload.lapstrake_runtime.program import jitted
 from engine.hlo import xla
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.ir import shapes

@@ -74,7 +74,7 @@ def bundle_files(
     content = _modules(evaluator.module, made)
     control.step(0.8, "writing reports")
     content |= _reports(evaluator, found, made, judgement)
-    content |= _payload("lapstrake_job")
+    content |= _payload()
     content["README.md"] = readme(
         made.module.name,
         evaluator.module.header.num_partitions,
@@ -212,9 +212,11 @@ def _rest(plan: Plan) -> Plan:
     return Plan(str(passes), plan.scheduler, plan.budget, plan.memory_cap)
 
 
-def _payload(package: str) -> dict[str, bytes]:
-    modules = files("engine.export.payload").joinpath(package).iterdir()
-    return {f"{package}/{m.name}": m.read_bytes() for m in modules if m.name.endswith(".py")}
+def _payload() -> dict[str, bytes]:
+    payload = files("engine.export.payload")
+    modules = payload.joinpath("lapstrake_runtime").iterdir()
+    runtime = {f"lapstrake_runtime/{m.name}": m.read_bytes() for m in modules if m.name.endswith(".py")}
+    return runtime | {"lapstrake_job.py": payload.joinpath("lapstrake_job.py").read_bytes()}
 
 
 def _json(content: Mapping[str, list[str]]) -> bytes:

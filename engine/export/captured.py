@@ -105,7 +105,7 @@ def check_dumped(module: Module) -> None:
 
 
 def known_in_worker(module: Module, *, control: Control) -> dict[str, str]:
-    from engine.export.payload.lapstrake_job.lapstrake_capture import known_by  # with jax
+    from engine.export.payload.lapstrake_runtime.lapstrake_capture import known_by  # with jax
 
     control.step(0.0, f"printing {module.name}")
     return known_by(xla.print_proto(module.proto.SerializeToString(), metadata=False))

@@ -133,7 +133,7 @@ class Kind(Enum):
 
 _IN_THE_JOB = """## In the JAX job that it was {source} from
 
-Nothing has to be installed: the folder `lapstrake_job` here is all that runs a plan. {when}:
+Nothing has to be installed: `lapstrake_job.py` and `lapstrake_runtime` here are all that runs a plan. {when}:
 
 ```python
 import sys

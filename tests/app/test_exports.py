@@ -172,7 +172,7 @@ def test_a_search_is_stopped_and_its_best_bundled(qtbot: QtBot, explorer: Explor
     outcome = ended(qtbot, explorer)
     assert outcome.good, outcome.said
     assert "Not verified: verification was switched off" in outcome.said
-    assert (tmp_path / "step.bundle" / "lapstrake_job" / "__init__.py").is_file()
+    assert (tmp_path / "step.bundle" / "lapstrake_job.py").is_file()
 
 
 def test_a_tpu_s_compiler_judges_every_plan(

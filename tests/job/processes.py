@@ -17,7 +17,7 @@ from app.cli.main import main
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "train.py"
-CAPTURE = str(files("engine.export.payload").joinpath("lapstrake_job", "lapstrake_capture.py"))
+CAPTURE = str(files("engine.export.payload").joinpath("lapstrake_runtime", "lapstrake_capture.py"))
 PLAN = ("--passes", "decompose{gate=off},async-permute,fuse", "--scheduler", "bottom-up")
 _DEADLINE = 300
 _OURS = ("PYTHONPATH", "JAX_PLATFORMS", "XLA_FLAGS", "BUNDLE", "CHANGE", "MESH", "ROUTE", "STEPS", "GROUPS", "TURN")

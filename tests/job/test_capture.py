@@ -18,7 +18,7 @@ import pytest
 from app.cli.capture_command import means
 from app.cli.main import main
 from engine.errors import UsageError
-from engine.export.payload.lapstrake_job import lapstrake_capture
+from engine.export.payload.lapstrake_runtime import lapstrake_capture
 from tests.job.processes import CAPTURE, HERE, PLAN, SCRIPT, bundled, python, start
 from tools import job_python
 

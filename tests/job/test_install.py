@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import jax
 import pytest
 
-from engine.export.payload.lapstrake_job.plan import compiler
+from engine.export.payload.lapstrake_runtime.plan import compiler
 from tests.job.processes import altered, bundled, captured, damaged, train
 
 CHANGES = {

@@ -101,7 +101,7 @@ def run(step: Any, steps: int, restart: int) -> tuple[list[float], Any]:
             state = jax.device_put(jax.tree.map(np.asarray, state), STATE)
         mine = number == 1 and (process == "1" or "in one" not in TURN)
         if mine and "PATIENCE_S" in os.environ:  # the first step may keep either waiting: it is compiled
-            sys.modules["lapstrake_job"].processes.PATIENCE_S = int(os.environ["PATIENCE_S"])
+            vars(sys.modules["lapstrake_runtime.processes"])["PATIENCE_S"] = int(os.environ["PATIENCE_S"])
         if mine and "cleared" in TURN:
             jax.clear_caches()
         with jax.default_matmul_precision("highest" if mine and "precise" in TURN else None):

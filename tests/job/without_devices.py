@@ -17,10 +17,10 @@ import jax
 import numpy as np
 from jax.experimental import topologies
 from jax.sharding import Mesh
-from lapstrake_job.bundle import Bundle  # type: ignore[import-not-found]  # it comes with the bundle
-from lapstrake_job.explaining import computations, standing  # type: ignore[import-not-found]
-from lapstrake_job.order import OrderHook  # type: ignore[import-not-found]
-from lapstrake_job.program import grouping, jitted, structs  # type: ignore[import-not-found]
+from lapstrake_runtime.bundle import Bundle  # type: ignore[import-not-found]  # it comes with the bundle
+from lapstrake_runtime.explaining import computations, standing  # type: ignore[import-not-found]
+from lapstrake_runtime.order import OrderHook  # type: ignore[import-not-found]
+from lapstrake_runtime.program import grouping, jitted, structs  # type: ignore[import-not-found]
 
 
 def main(bundle: str, program: str = "tuned.mlirbc") -> None:

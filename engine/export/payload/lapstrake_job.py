@@ -1,4 +1,4 @@
-"""Run a plan made with Lapstrake inside a JAX job. This folder and jax are all it needs.
+"""Run a plan made with Lapstrake inside a JAX job: it needs the folder `lapstrake_runtime` beside it, and jax.
 
     import sys
     sys.path.insert(0, "bundle")        # the folder, or the .zip, that `lapstrake tune` wrote
@@ -17,9 +17,9 @@ change nothing but the order of a module that its compiler had scheduled are not
 before the step is first called.
 """
 
-from .bundle import Bundle
-from .mismatch import Mismatch
-from .plan import Plan
+from lapstrake_runtime.bundle import Bundle  # type: ignore[import-not-found]  # beside this file in a bundle
+from lapstrake_runtime.mismatch import Mismatch  # type: ignore[import-not-found]
+from lapstrake_runtime.plan import Plan  # type: ignore[import-not-found]
 
 __all__ = ["Mismatch", "Plan", "load"]
 

@@ -1,0 +1,1 @@
+"""What `lapstrake_job`, beside this folder in a bundle, is made of: it needs jax and the standard library alone."""
