@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
 from engine.ir.module import Module
+from engine.ir.numbering import LOCAL_BITS
 
-_LOCAL = (1 << 32) - 1
-"""XLA numbers instructions ``computation id << 32 | local id``."""
-_ABOVE = 1 << 30
-"""Local ids from here on are not taken by what passes add to a module."""
+_ABOVE = 1 << 20 << LOCAL_BITS
+"""Ids from here on are not taken by what passes add to a module: they are those of a computation that it has not. The
+local ids stay as small as they were: of each computation XLA makes a table as long as its highest local id."""
 _EINSUM = "einsum"
 _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
 _TELLING = frozenset({_EINSUM, "custom-call", *_COLLECTIVES})
@@ -37,23 +37,22 @@ def aligned(module: Module, loaded: Module) -> Module:
     it comes from the collectives of that op_name, else from the einsums.
     """
     origins = _origins(module, loaded)
-    shift = _ABOVE - min((i.id & _LOCAL for i in module.instructions.values()), default=0)
     proto = HloModuleProto()
     proto.CopyFrom(module.proto)
     for computation in proto.computations:
-        computation.root_id += shift
+        computation.root_id += _ABOVE
         for instruction in computation.instructions:
-            _move(instruction, shift)
+            _move(instruction)
     for sequence in proto.schedule.sequences.values():
-        sequence.instruction_ids[:] = [id_ + shift for id_ in sequence.instruction_ids]
-    moved = {id_ + shift: found for id_, found in origins.items()}
+        sequence.instruction_ids[:] = [id_ + _ABOVE for id_ in sequence.instruction_ids]
+    moved = {id_ + _ABOVE: found for id_, found in origins.items()}
     return replace(module, proto=proto, origins=MappingProxyType(moved))
 
 
-def _move(instruction: HloInstructionProto, shift: int) -> None:
-    instruction.id += shift
+def _move(instruction: HloInstructionProto) -> None:
+    instruction.id += _ABOVE
     for ids in (instruction.operand_ids, instruction.control_predecessor_ids):
-        ids[:] = [id_ + shift for id_ in ids]
+        ids[:] = [id_ + _ABOVE for id_ in ids]
 
 
 def _origins(module: Module, loaded: Module) -> Mapping[int, tuple[int, ...]]:

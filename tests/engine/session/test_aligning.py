@@ -10,9 +10,11 @@ from engine.control import QUIET
 from engine.cost.scheduled_module import read_scheduled_module
 from engine.hlo import hlo_pb2
 from engine.hlo.hlo_pb2 import HloComputationProto, HloInstructionProto, HloModuleProto
+from engine.hlo.printing import print_here
 from engine.hlo.reading import read_bytes, read_here
 from engine.hlo.verifying import verify
 from engine.ir.module import Module
+from engine.ir.numbering import LOCAL_BITS
 from engine.session.aligning import aligned
 from engine.session.compiled import predicted_variant
 from engine.session.matching import Match
@@ -46,6 +48,15 @@ def test_a_compilers_module_gets_ids_of_its_own_and_origins(loaded: Module, sche
     for einsum in einsums:
         for origin in made.origins.get(einsum, ()):
             assert loaded.instructions[origin].opcode in ("dot", "convolution")
+
+
+def test_xla_prints_it_in_no_more_memory_than_the_module_as_compiled(loaded: Module, schedule: str) -> None:
+    """Of each computation XLA makes a table as long as its highest local id."""
+    compiled = read_scheduled_module(schedule, "schedule").module
+    made = aligned(compiled, loaded)
+    most = max(i % (1 << LOCAL_BITS) for i in compiled.instructions)
+    assert max(i % (1 << LOCAL_BITS) for i in made.instructions) == most
+    assert print_here(made) == print_here(compiled)
 
 
 def test_a_module_beside_itself(loaded: Module) -> None:
