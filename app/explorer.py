@@ -142,7 +142,7 @@ class Explorer(QObject):
         self.opening: Opening = Opening(self)
         self.picturing: Picturing = Picturing(self)
         self.actions: Mapping[str, QAction] = menus.install(self)
-        window.timelines.search.line.textChanged.connect(self.graph.marking.search_for)
+        window.timelines.search.sought.connect(self.graph.marking.search_for)
 
     @property
     def _kept(self) -> Path:

@@ -80,7 +80,10 @@ class Marking:
 
     def search_for(self, text: str) -> None:
         """Outline what matches a search, in closed groups too."""
+        ended = self._search and not text.strip()
         self._search = text.strip()
+        if ended:
+            self._pane.tools.say("")
         if in_view(self._pane):
             self.show()
 

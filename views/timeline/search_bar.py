@@ -19,6 +19,8 @@ class SearchBar(QWidget):
     """Name, opcode or regular expression; Enter goes to the next hit, Shift+Enter to the one before."""
 
     closed = Signal()
+    sought = Signal(str)
+    """What is looked for now; empty when the search is over."""
 
     def __init__(self, host: Host, view: TimelineView, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +39,7 @@ class SearchBar(QWidget):
         self._later.setSingleShot(True)
         self._later.setInterval(80)
         self._later.timeout.connect(self._search)
-        self.line.textChanged.connect(lambda _: self._later.start())
+        self.line.textChanged.connect(self._typed)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
         layout.addWidget(self.line, 1)
@@ -64,11 +66,13 @@ class SearchBar(QWidget):
         self.line.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.line.selectAll()
         self._search()
+        self.sought.emit(self.line.text())
 
     def close_bar(self) -> None:
         self.hide()
         self._view.show_found(None)
         self._view.setFocus()
+        self.sought.emit("")
         self.closed.emit()
 
     def step(self, by: int) -> None:
@@ -83,6 +87,10 @@ class SearchBar(QWidget):
         self._at = (self._at + by) % len(found.rows) if self._at >= 0 or by > 0 else len(found.rows) - 1
         self._view.moves.go_to(entry.key, int(found.rows[self._at]))
         self._say()
+
+    def _typed(self, text: str) -> None:
+        self._later.start()
+        self.sought.emit(text)
 
     def _search(self) -> None:
         entry = self._host.store.state.active_entry

@@ -359,8 +359,11 @@ def test_a_search_outlines_hits_in_closed_groups_too(pane: GraphPane) -> None:
     assert pane.tools.said.startswith("2 found")
     pane.marking.search_for("/(/")
     assert not len(pane.after.over.found)
+    pane.marking.search_for("/^dot/")
+    assert "found" in pane.tools.said
     pane.marking.search_for("")
     assert not len(pane.after.over.found)
+    assert not pane.tools.said
 
 
 def test_keys_follow_operands_and_users(pane: GraphPane, host: FakeHost) -> None:

@@ -48,8 +48,11 @@ def test_enter_walks_through_the_hits_and_escape_ends(qtbot: QtBot) -> None:
     qtbot.addWidget(view)
     qtbot.addWidget(bar)
     view.show()
+    sought: list[str] = []
+    bar.sought.connect(sought.append)
     bar.open_bar()
     bar.line.setText("dot.")
+    assert sought == ["", "dot."]
     QTest.keyClick(bar.line, Qt.Key.Key_Return)
     assert bar.count.text().startswith("1 of ")
     first = host.store.state.selection
@@ -63,4 +66,7 @@ def test_enter_walks_through_the_hits_and_escape_ends(qtbot: QtBot) -> None:
     QTest.keyClick(bar.line, Qt.Key.Key_Escape)
     assert bar.isHidden()
     assert view.overlay.found is None
+    assert sought[-1] == "", "what else shows the hits ends too"
+    bar.open_bar()
+    assert sought[-1] == "/(/"
     view.close()
