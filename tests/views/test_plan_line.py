@@ -132,6 +132,53 @@ class TestPlanLine:
         line.mesh.editingFinished.emit()
         assert {(e.machine.topology, e.machine.mesh) for e in host.store.state.entries} == {("2x2x2", "x=2,y=4")}
 
+    def test_why_something_was_not_taken_goes_with_what_was_in_force(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        line.show()
+
+        def refuse() -> None:
+            line.mesh.setText("nonsense")
+            line.mesh.editingFinished.emit()
+            assert line.machine_trouble.isVisible()
+
+        before = host.store.state.active_entry
+        assert before is not None
+        facts = Facts("m", 10, 1, 8, scheduled=False, sha256="")
+        modules = tuple(replace(module, facts=facts) for module in host.store.state.modules)
+        host.store.settle(modules=modules)
+        refuse()
+        host.store.become("Select", edits.selected(host.store.state, "B", (1,)))
+        assert line.machine_trouble.isVisible(), "a selection is not another machine"
+        line.cap.setText("28GiB")
+        line.cap.editingFinished.emit()
+        assert not line.machine_trouble.isVisible()
+        refuse()
+        host.store.undo()
+        assert not line.machine_trouble.isVisible()
+        refuse()
+        host.store.redo()
+        assert not line.machine_trouble.isVisible()
+        refuse()
+        QTest.keyClick(line.topology, Qt.Key.Key_Escape)
+        assert not line.machine_trouble.isVisible()
+
+    def test_escape_drops_what_was_typed(self, qtbot: QtBot, host: FakeHost) -> None:
+        line = PlanLine(host)
+        qtbot.addWidget(line)
+        line.show()
+        before = host.store.state.entries
+        for field in (line.topology, line.mesh, line.cap):
+            old = field.text()
+            QTest.keyClicks(field, "4x")
+            assert field.text() != old
+            QTest.keyClick(field, Qt.Key.Key_Escape)
+            assert field.text() == old
+            field.editingFinished.emit()
+        assert host.store.state.entries == before
+        assert not line.machine_trouble.isVisible()
+        assert not line.cap_trouble.isVisible()
+
     def test_another_chip_is_for_every_variant(self, qtbot: QtBot, host: FakeHost) -> None:
         line = PlanLine(host)
         qtbot.addWidget(line)

@@ -33,6 +33,7 @@ from views.export.trials_table import TrialsTable
 from views.flow import FlowLayout
 from views.ports import Host
 from views.theme import GRID
+from views.wheel import pass_wheel_on
 
 _TIPS = {
     "scheduler": "bottom-up, top-down, memory, and local search in the end",
@@ -83,6 +84,7 @@ class BundlePage(QWidget):
         self.cap.setFixedWidth(26 * GRID)
         self.cap.setToolTip("Most bytes that may be live at any moment: 28GiB")
         self.judge = QComboBox()
+        pass_wheel_on(self.judge)
         self.judge.setToolTip(
             "Who says which plan is fastest: where all is searched, a TPU's compiler judges every plan"
         )

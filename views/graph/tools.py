@@ -13,6 +13,7 @@ from views.flow import FlowLayout
 from views.graph.legend import Legend
 from views.ports import Host
 from views.theme import GRID, axis_font
+from views.wheel import pass_wheel_on
 
 _MOST_HOPS = 9
 _TIPS = {
@@ -54,6 +55,7 @@ class Tools(QWidget):
         self._hops.setValue(2)
         self._hops.setSuffix(" hops")
         self._hops.setAccessibleName("hops around the selection")
+        pass_wheel_on(self.choices, self.colours, self._hops)
         self._around = _button("Around", "Show only what is that many hops from the selection (G)", self.around)
         self._paths = _button("Paths", "Show all paths between the two selected nodes (P)", self.paths)
         self._everything = _button("Whole module", "Leave this part (Backspace)", self.everything)

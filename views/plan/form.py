@@ -28,6 +28,7 @@ from engine.session import edits
 from engine.session.plan import Plan
 from views.ports import Host
 from views.theme import GRID
+from views.wheel import pass_wheel_on
 
 
 class OptionsBox(QGroupBox):
@@ -73,6 +74,7 @@ class OptionsBox(QGroupBox):
 def _control(field: options.OptionField) -> QComboBox | QLineEdit:
     if field.choices:
         box = QComboBox()
+        pass_wheel_on(box)
         box.addItems(field.choices)
         return box
     line = QLineEdit()
@@ -96,6 +98,7 @@ class PlanForm(QDialog):
         self.name = QLineEdit()
         self.name.setPlaceholderText("the plan in words")
         self.scheduler = QComboBox()
+        pass_wheel_on(self.scheduler)
         self.scheduler.addItems(SCHEDULERS.names())
         self.budget, self.cap = QLineEdit(), QLineEdit()
         self.budget.setPlaceholderText("the chip's; 4; permute=4,total=5")

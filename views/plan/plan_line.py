@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt
-from PySide6.QtGui import QPalette
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QPalette
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSlider, QWidget
 
 from engine.chips.budget import Budget
@@ -16,13 +16,14 @@ from engine.errors import LapstrakeError, UsageError
 from engine.quantities import bytes_text, parse_cap
 from engine.schedule.registry import SCHEDULERS
 from engine.session import edits
-from engine.session.plan import BEST_PASSES, Plan
+from engine.session.plan import BEST_PASSES, MachineSpec, Plan
 from engine.session.session import Entry, Session
 from views.flow import FlowLayout
 from views.plan.choices import CHOICES, Choice, enabled, value_of, with_value
 from views.plan.costs import CostsButton
 from views.ports import Host, follow
 from views.theme import GRID, axis_font
+from views.wheel import pass_wheel_on
 
 MOST_IN_FLIGHT = 16
 """Right end of the budget slider; larger budgets come from the command line and are shown as they are."""
@@ -50,14 +51,17 @@ class PlanLine(QWidget):
         self.budget.setFixedWidth(22 * GRID)
         self.budget.setToolTip("How many asynchronous operations may be in flight at any moment")
         self.budget.setAccessibleName("budget")
+        pass_wheel_on(self.budget)
         self.budget.valueChanged.connect(self._set_budget)
         self.budget_text = QLabel()
         self.cap = self._line("Most bytes that may be live at any moment: 28GiB", self._set_cap, 7)
         self.cap.setPlaceholderText("no cap")
         self.machine_trouble = _trouble("the machine", self.topology, self.mesh)
         self.cap_trouble = _trouble("the memory cap", self.cap)
-        self._troubled = ""
-        """Entry for which something was not taken."""
+        self._troubled: tuple[str, Plan, MachineSpec] | None = None
+        """What was in force when something was not taken."""
+        for field in (self.topology, self.mesh, self.cap):
+            field.installEventFilter(self)
         self.costs = CostsButton(host)
         self._lay_out()
         follow(self, host.store, self._session_changed)
@@ -93,6 +97,7 @@ class PlanLine(QWidget):
 
     def _combo(self, tip: str, changed: Callable[[], None]) -> QComboBox:
         made = QComboBox()
+        pass_wheel_on(made)
         made.setToolTip(tip)
         made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         made.activated.connect(lambda _: changed())
@@ -126,9 +131,8 @@ class PlanLine(QWidget):
                 self.budget.setValue(self.budget.minimum())
             self.budget.setEnabled(False)
             self.budget_text.clear()
-        if shown.key != self._troubled:
-            self.machine_trouble.hide()
-            self.cap_trouble.hide()
+        if (shown.key, shown.plan, shown.machine) != self._troubled:
+            self._forget_trouble()
 
     def _show_machine(self, entry: Entry) -> None:
         spec = entry.machine
@@ -226,11 +230,25 @@ class PlanLine(QWidget):
         self._replan("Memory cap", lambda plan: replace(plan, memory_cap=cap))
 
     def _say(self, trouble: QLabel, error: LapstrakeError) -> None:
-        self._troubled = self._host.store.state.active
+        entry = self._host.store.state.active_entry
+        self._troubled = (entry.key, entry.plan, entry.machine) if entry is not None else None
         said = str(error)
         trouble.setText(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} …")
         trouble.setToolTip(said)
         trouble.show()
+
+    def _forget_trouble(self) -> None:
+        self.machine_trouble.hide()
+        self.cap_trouble.hide()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # Escape may be a shortcut, which moves the focus: what was typed has to be gone before that.
+        pressed = event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+        if pressed and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            self._show_machine(self._host.store.state.active_entry or Entry("", Plan(BEST_PASSES)))
+            self._show_cap()
+            self._forget_trouble()
+        return super().eventFilter(watched, event)
 
     def _replan(self, label: str, change: Callable[[Plan], Plan], merge: str | None = None) -> None:
         session = self._host.store.state
@@ -249,7 +267,7 @@ def _show(box: QComboBox, text: str) -> None:
 
 
 def _trouble(what: str, *fields: QLineEdit) -> QLabel:
-    """Says beside the fields why what was typed there was not taken, until something else is typed."""
+    """Says beside the fields why what was typed there was not taken, until something else is typed, or is in force."""
     made = QLabel()
     made.setObjectName("trouble")
     made.setForegroundRole(QPalette.ColorRole.BrightText)

@@ -27,6 +27,7 @@ from views.runs.runner import CompiledRow, Runner, Stage
 from views.runs.table import plain_table
 from views.runs.targets import default_target, targets_for
 from views.theme import GRID, axis_font
+from views.wheel import pass_wheel_on
 
 _COLUMNS = ("", "variant", "compiler's cycles", "", "waiting", "predicted", "our model", "link load", "compiled in")
 _GAIN = 3
@@ -51,6 +52,7 @@ class CompilerPage(QWidget):
         self._offered = (0, "")
         self.rows: tuple[CompiledRow, ...] = ()
         self.target = QComboBox()
+        pass_wheel_on(self.target)
         self.target.setEditable(True)  # Qt's signature
         self.target.setMinimumWidth(50 * GRID)
         self.target.setToolTip("Devices to compile for: tpu:v4:2x2x2, cuda:h100:1x1x8. They need not exist.")

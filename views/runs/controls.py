@@ -29,6 +29,7 @@ from views.menu_text import verbatim
 from views.runs.rows import platform_facts, platform_title, runnable, usual_choice
 from views.runs.runner import Runner, Task, Wish
 from views.theme import GRID, Theme, axis_font
+from views.wheel import pass_wheel_on
 
 _MOST = 2**31 - 1
 _TIPS = {
@@ -51,6 +52,7 @@ class Controls(QWidget):
         self.inputs_path = ""
         self.alone = False
         self.platform = QComboBox()
+        pass_wheel_on(self.platform)
         self.platform.setToolTip("Devices to run on")
         self.platform.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.platform.addItem("CPU devices", "cpu")
@@ -197,6 +199,7 @@ class Choice(QListWidget):
 
 def _spin(least: int, most: int, value: int, tip: str) -> QSpinBox:
     made = QSpinBox()
+    pass_wheel_on(made)
     made.setRange(least, most)
     made.setValue(value)
     made.setToolTip(tip)
