@@ -163,4 +163,6 @@ def _tuning(evaluator: Evaluator, trials: tuple[Trial, ...], found: Found | None
     known = found.schedule if found is not None and found.best == plan else None
     best = base if plan is None else evaluator.evaluate(plan, found=known)
     finished, dimensions = (True, ()) if found is None else (found.finished, found.dimensions)
-    return Tuning(base, best, trials, finished, dimensions, fair_base(evaluator, base))
+    # Every budget that was tried is one that the plan could have had.
+    budgets = [None, best.plan.budget, *(trial.plan.budget for trial in trials)]
+    return Tuning(base, best, trials, finished, dimensions, fair_base(evaluator, base, budgets))

@@ -146,7 +146,7 @@ def _search(evaluator: Evaluator, arguments: Namespace, control: Control) -> Tun
     assert plan is not None
     plan, said = with_fusion(plan, evaluator.module)
     base = evaluator.evaluate(plain_plan(evaluator.module), "as loaded", control.part(0.0, 0.3))
-    fair = fair_base(evaluator, base, budget, cap, control.part(0.3, 0.6))
+    fair = fair_base(evaluator, base, [budget], cap, control.part(0.3, 0.6))
     best = evaluator.evaluate(plan, control=control.part(0.6, 1.0))
     best = replace(best, notes=(*best.notes, said)) if said else best
     return Tuning(base, best, (Trial(plan, best.metrics, unlike=best.priced_unlike(base)),), finished=True, fair=fair)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from engine import options
 from engine.chips.budget import Budget
+from engine.chips.chip import Chip
 from engine.errors import UsageError
 from engine.passes.rows import Row
 from engine.session.plan import Plan
@@ -120,6 +121,17 @@ AXES: Mapping[str, Callable[[Choices], Iterator[Choices]]] = MappingProxyType(
 
 DIMENSIONS = (*AXES, SITES)
 """Everything that is searched."""
+
+
+def is_allowed(budget: Budget | None, chip: Chip, given: Budget | None) -> bool:
+    """Whether a search tries `budget`: the chip's own, the one that was `given`, and totals up to the higher of them.
+
+    More than the chip has in flight by itself is promised by nobody, so it is tried only where it was asked for.
+    """
+    if budget is None or budget == given:
+        return True
+    most = [chip.default_budget.total, chip.budget(given).total]
+    return None in most or (budget.total is not None and budget.total <= max(n for n in most if n is not None))
 
 
 def parse_dimensions(text: str) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from engine.chips.budget import Budget
-from engine.chips.chip import Chip
+from engine.chips.chip import Chip, Exclusive
 from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
@@ -90,7 +90,9 @@ class Evaluator:
             schedule=schedule,
             timeline=simulation.timeline,
             metrics=simulation.metrics,
-            notes=_distinct(self.module.notes, self.machine.notes, result.notes, program.notes, _kept(schedule)),
+            notes=_distinct(
+                self.module.notes, self.machine.notes, result.notes, program.notes, self._over(budget), _kept(schedule)
+            ),
             held=held_back(program, schedule, runs),
             proven=proven_bound(program, schedule, runs),
         )
@@ -113,6 +115,18 @@ class Evaluator:
 
     def _means(self, plan: Plan) -> tuple[Scheduler, Budget]:
         return parse_scheduler(plan.scheduler), self.machine.chip.budget(plan.budget)
+
+    def _over(self, budget: Budget) -> tuple[str, ...]:
+        """What is said of a budget that lets more be in flight than a chip has by itself that may not have it."""
+        chip = self.machine.chip
+        own = chip.default_budget.total
+        if chip.exclusive is Exclusive.NEVER or own is None or (budget.total is not None and budget.total <= own):
+            return ()
+        return (
+            f"The budget {budget} lets more be in flight than the {own} of {chip.title}: its compiler keeps to that "
+            "unless --xla_gpu_experimental_parallel_collective_overlap_limit is raised, and NCCL communicators that "
+            "share devices can then deadlock.",
+        )
 
     def _transform(
         self, pipeline: Pipeline, scheduler: Scheduler, budget: Budget, control: Control

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.chips.budget import Budget
@@ -20,21 +21,32 @@ LEAST_GAIN = 0.0005
 def fair_base(
     evaluator: Evaluator,
     base: Variant,
-    budget: Budget | None = None,
+    budgets: Iterable[Budget | None] = (None,),
     memory_cap: int | None = None,
     control: Control = QUIET,
 ) -> Variant:
     """The faster of `base`, the module as loaded, and the same with its collectives asynchronous, in the best order of
     the default schedulers, where the chip's compiler would make them so; `base` where that does not fit the cap, or is
-    not priced alike."""
-    plans = dict(default_plans(evaluator.module, None, budget, memory_cap))
+    not priced alike.
+
+    `budgets` are those that the plan set against it has or could have had: the best under any of them counts, for a
+    higher budget alone is no gain of a plan.
+    """
+    plans = dict(default_plans(evaluator.module, None, None, memory_cap))
     if WHOLE not in plans:
         return base
-    try:
-        whole = best_order(evaluator, plans[WHOLE], WHOLE, control)
-    except Infeasible:
-        return base
-    return whole if whole.metrics.makespan < base.metrics.makespan and not whole.priced_unlike(base) else base
+    chip = evaluator.machine.chip
+    distinct = tuple({chip.budget(budget): budget for budget in budgets}.values())
+    best = base
+    for number, budget in enumerate(distinct):
+        part = control.part(number / len(distinct), (number + 1) / len(distinct))
+        try:
+            whole = best_order(evaluator, replace(plans[WHOLE], budget=budget), WHOLE, part)
+        except Infeasible:
+            continue
+        if whole.metrics.makespan < best.metrics.makespan and not whole.priced_unlike(base):
+            best = whole
+    return best
 
 
 def best_order(evaluator: Evaluator, plan: Plan, name: str = "", control: Control = QUIET) -> Variant:

@@ -153,7 +153,8 @@ def tune_by_compiler(
     chosen = judgement.best.plan
     best = fastest(base, (), memory_cap, len(tried)) if chosen is None else evaluator.evaluate(chosen)
     trials = () if chosen is None else (Trial(chosen, best.metrics),)
-    return Tuning(base, best, trials, searched.finished, fair=fair_base(evaluator, base)), judgement
+    fair = fair_base(evaluator, base, [None, best.plan.budget])
+    return Tuning(base, best, trials, searched.finished, fair=fair), judgement
 
 
 def _ruling(trial: Trial, clock: float) -> Ruling:

@@ -19,7 +19,7 @@ from engine.passes.candidate import Candidate
 from engine.passes.rows import Row, rows_of
 from engine.quantities import bytes_text
 from engine.schedule.errors import Infeasible
-from engine.session.choices import AXES, DIMENSIONS, SITES, Choices
+from engine.session.choices import AXES, DIMENSIONS, SITES, Choices, is_allowed
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import fair_base, is_faster
 from engine.session.plan import AS_LOADED, DEFAULT_SCHEDULERS, Plan, best_passes, plain_plan, whole_plan
@@ -112,7 +112,9 @@ def tune(
         finished = False
     searched = tuple(name for name in DIMENSIONS if name in dimensions)
     best = fastest(base, search.found, memory_cap, len(search.trials))
-    fair = fair_base(evaluator, base, start.budget, memory_cap)
+    # What the best could have had in flight, it could have had whole; a search that was stopped has no time for all.
+    budgets = [start.budget, best.plan.budget, *(plan.budget for plan in search.trials if finished)]
+    fair = fair_base(evaluator, base, budgets, memory_cap)
     return Tuning(base, best, tuple(search.trials.values()), finished, searched, fair)
 
 
@@ -172,6 +174,7 @@ def tune_order(
 
 
 def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: int) -> None:
+    given = at.budget
     search.measure(at)
     if SITES in dimensions:
         at = search.comparable(at)
@@ -187,7 +190,8 @@ def _descend(search: _Search, at: Choices, dimensions: Collection[str], rounds: 
         for step, axis in enumerate(axes):
             search.reached((number + 0.5 * step / len(axes)) / rounds)
             for option in axis(at):
-                at = search.better(at, option)
+                if is_allowed(option.budget, search.chip, given):
+                    at = search.better(at, option)
         rows = search.contested(at) if SITES in dimensions else ()
         for step, row in enumerate(rows):
             search.reached((number + 0.5 + 0.5 * step / MOST_ROWS) / rounds)
@@ -216,6 +220,7 @@ class _Search:
     def __init__(self, evaluator: Evaluator, memory_cap: int | None, base: Variant, control: Control) -> None:
         self._evaluator = evaluator
         self.module = evaluator.module
+        self.chip = evaluator.machine.chip
         self.cap = memory_cap
         self._control = control
         self._fraction = 0.0

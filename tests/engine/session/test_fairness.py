@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.chips.budget import Budget
 from engine.hlo.reading import read_here
 from engine.session.evaluation import Evaluator
 from engine.session.fairness import LEAST_GAIN, fair_base, is_faster, with_fusion
@@ -46,6 +47,15 @@ def test_another_list_scheduler_alone_is_no_gain() -> None:
     assert fair.metrics.makespan < orders["bottom-up"].metrics.makespan
     (shown,) = [variant for variant in default_variants(at) if variant.name == WHOLE]
     assert shown.plan == fair.plan
+
+
+def test_the_best_of_the_budgets_has_to_be_beaten() -> None:
+    at = Evaluator(evaluator(SAMPLE).module, MachineSpec("h100"))
+    base = at.evaluate(plain_plan(at.module), "as loaded")
+    one, four = (fair_base(at, base, [Budget(n)]) for n in (1, 4))
+    assert four.metrics.makespan < one.metrics.makespan
+    assert fair_base(at, base, [None, Budget(4)]).metrics == four.metrics
+    assert fair_base(at, base, [Budget(1)]).metrics == fair_base(at, base).metrics
 
 
 def test_what_a_compiler_scheduled_is_what_it_gets() -> None:

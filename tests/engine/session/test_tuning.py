@@ -7,14 +7,17 @@ from functools import partial
 
 import pytest
 
+from engine.chips.budget import Budget
+from engine.chips.library import load_chip
 from engine.control import Cancelled, Control
 from engine.errors import UsageError
 from engine.hlo.reading import read_here
 from engine.passes.rows import Row, rows_of
 from engine.schedule.errors import Infeasible
-from engine.session.choices import AXES, DIMENSIONS, Choices, parse_dimensions
+from engine.session.choices import AXES, DIMENSIONS, Choices, is_allowed, parse_dimensions
 from engine.session.evaluation import Evaluator
-from engine.session.plan import AS_LOADED, Plan, plain_plan
+from engine.session.fairness import is_faster
+from engine.session.plan import AS_LOADED, MachineSpec, Plan, best_passes, plain_plan, whole_plan
 from engine.session.pruning import default_variants
 from engine.session.tuning import POLISH, Trial, Tuning, fastest, tune, tune_order, without_decomposition
 from tests.places import PARTITIONED, ROOT, SAMPLES
@@ -48,7 +51,7 @@ def test_every_dimension_is_searched_and_nothing_else_is(evaluator: Evaluator) -
     assert {p.scheduler for p in points} == {"bottom-up", "top-down", "memory", POLISH}
     assert {p.fuse for p in points} == {"overlap", "default", "auto", "none"}
     assert {p.kinds for p in points} == {"permute", "supported"}
-    assert {p.budget.total if p.budget else None for p in points} == {None, 1, 2, 4, 8, 16}
+    assert {p.budget.total if p.budget else None for p in points} == {None, 1, 2, 4, 8}
     for option in ("chain", "ring", "unroll", "form"):
         values = {dict(p.decompose).get(option) for p in points}
         assert values == {dict(c.decompose).get(option) for c in AXES[option](Choices())}
@@ -171,3 +174,40 @@ def test_a_search_is_no_worse_than_what_is_shown_without_one(path: str) -> None:
     at = Evaluator(read_here((ROOT / path).read_bytes()))
     shown = [variant.metrics.makespan for variant in default_variants(at)]
     assert tune(at, rounds=1).best.metrics.makespan <= min(shown)
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Evaluator:
+    return Evaluator(read_here((SAMPLES / "mlp_fig3.hlo").read_bytes()), MachineSpec("h100"))
+
+
+def test_a_search_has_no_more_in_flight_than_the_chip(gpu: Evaluator) -> None:
+    """A budget that nobody asked for is no gain of a plan: GPUs have one collective in flight."""
+    found = tune(gpu, rounds=1, dimensions=["budget", "scheduler"])
+    assert {t.plan.budget and t.plan.budget.total for t in found.trials} == {None, 1}
+    assert found.best.schedule.budget.total == 1
+    assert not any("NCCL" in note for note in found.best.notes)
+
+
+def test_a_higher_budget_is_set_against_the_same(gpu: Evaluator) -> None:
+    start = Choices.of(Plan(best_passes(gpu.module), budget=Budget(4)))
+    found = tune(gpu, rounds=1, start=start, dimensions=["budget", "scheduler"])
+    assert {t.plan.budget and t.plan.budget.total for t in found.trials} == {None, 1, 2, 4}
+    assert found.best.schedule.budget.total in (2, 4)
+    assert any("NCCL" in note for note in found.best.notes)
+    whole = [gpu.evaluate(whole_plan(gpu.module, Budget(n))).metrics.makespan for n in (1, 2, 4)]
+    assert min(whole) < whole[0], "a higher budget alone is faster here"
+    assert found.against.metrics.makespan <= min(whole)
+    assert found.gains == is_faster(found.best, found.against)
+
+
+def test_what_budgets_are_tried() -> None:
+    tpu, h100 = load_chip("tpu-v4"), load_chip("h100")
+    assert is_allowed(None, h100, Budget(1))
+    assert is_allowed(Budget(1), h100, None)
+    assert not is_allowed(Budget(2), h100, None)
+    assert is_allowed(Budget(2), h100, Budget(4))
+    assert not is_allowed(Budget(8), h100, Budget(4))
+    assert is_allowed(Budget(16), h100, Budget())
+    assert is_allowed(Budget(8), tpu, Budget(2))
+    assert not is_allowed(Budget(16), tpu, None)
