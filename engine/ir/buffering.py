@@ -39,6 +39,7 @@ class _Buffering:
     sizes: list[int] = field(default_factory=list)
     definers: list[int] = field(default_factory=list)
     fixed: list[bool] = field(default_factory=list)
+    given: list[bool] = field(default_factory=list)
     hazards: list[tuple[int, int]] = field(default_factory=list)
     """(reader, overwriting node)."""
 
@@ -63,6 +64,12 @@ class _Buffering:
             # The caller has room for them from before the call on: they are what its instruction gives.
             for buffer in results:
                 self.fixed[buffer] = True
+        read = {buffer for buffer, _ in reads}.union(results)
+        for buffer in np.flatnonzero(self.given).tolist():
+            if buffer in read:
+                reads.append((buffer, self.definers[buffer]))
+            else:  # nothing marks a moment after which its memory would be free
+                self.given[buffer], self.fixed[buffer] = False, True
         return _assemble(self, reads, live_out, len(instructions))
 
     def _positions(self) -> list[int]:
@@ -92,6 +99,7 @@ class _Buffering:
         self.sizes.append(size)
         self.definers.append(node)
         self.fixed.append(fixed)
+        self.given.append(not fixed and self.instructions[node].opcode == "parameter")
         return len(self.sizes) - 1
 
     def _parameter(self, node: int, instruction: HloInstructionProto) -> Value:
@@ -324,12 +332,12 @@ def _assemble(
 ) -> Buffers:
     size = np.array(found.sizes, np.int64)
     node = np.array(found.definers, np.int64)
-    live_in = np.array(found.fixed, np.bool_)
+    live_in, given = np.array(found.fixed, np.bool_), np.array(found.given, np.bool_)
     read = np.array(reads, np.int64).reshape(-1, 2)
     defined = np.stack([node, np.arange(len(node), dtype=np.int64)], axis=1)
     touched = np.concatenate([read[:, ::-1], defined])
     hazards = np.array(found.hazards, np.int64).reshape(-1, 2)
-    for array in (size, node, live_in, live_out):
+    for array in (size, node, live_in, live_out, given):
         array.flags.writeable = False
     return Buffers(
         size=size,
@@ -339,4 +347,5 @@ def _assemble(
         live_in=live_in,
         live_out=live_out,
         overwrites=_csr(nodes, hazards[:, ::-1]) if len(hazards) else None,
+        given=given if given.any() else None,
     )

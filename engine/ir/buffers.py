@@ -15,7 +15,9 @@ class Buffers:
     """Buffers of one computation; b buffers over n nodes. Read-only.
 
     A buffer comes to life with its defining node and dies after its last reader (a node that reads it directly or
-    through an alias: get-tuple-element, tuple, bitcast, an in-place update, a while's carried state, a done).
+    through an alias: get-tuple-element, tuple, bitcast, an in-place update, a while's carried state, a done). What the
+    caller gives away is there before anything runs, wherever its parameter stands in an order; that parameter counts
+    among its readers.
     """
 
     size: Ints
@@ -34,3 +36,6 @@ class Buffers:
     overwrites: Csr | None = None
     """For each node that updates a buffer in place, the nodes that read what it overwrites and must have run before
     it (for a start, its done); None where there are none. Following them and the proto's order makes no cycle."""
+    given: npt.NDArray[np.bool_] | None = None
+    """Whether it is live from the start although it is not throughout: a donated or aliased argument of the entry,
+    whose memory may be used anew after its last reader. Shape [b]; None where there are none."""

@@ -174,7 +174,8 @@ def _limit_flights(model: CpModel, instance: Instance, begin: list[IntVar], leng
 
 
 def _limit_memory(model: CpModel, instance: Instance, begin: list[IntVar], length: list[int], horizon: int) -> None:
-    """Every buffer from the node that makes it to the last that reads it, and callees, within the cap."""
+    """Every buffer from the node that makes it (what the caller gives away: from the start) to the last that reads it,
+    and callees, within the cap."""
     problem, memory = instance.problem, instance.memory
     if problem.memory_cap is None:
         return
@@ -190,7 +191,8 @@ def _limit_memory(model: CpModel, instance: Instance, begin: list[IntVar], lengt
             ends += [begin[k] + length[k] for k in range(len(instance))]
         model.add_max_equality(stop, ends)
         time = model.new_int_var(0, horizon, f"life {b}")
-        intervals.append(model.new_interval_var(begin[definer], time, stop, f"live {b}"))
+        given = problem.buffers.given is not None and problem.buffers.given[b]
+        intervals.append(model.new_interval_var(0 if given else begin[definer], time, stop, f"live {b}"))
         demands.append(size)
     for node, size in enumerate(memory.callee):
         if size:

@@ -12,7 +12,7 @@ class ForwardGuard(Guard):
     def __init__(self, instance: Instance, safe: list[int]) -> None:
         super().__init__(instance, safe, opening=START, closing=DONE)
         self._first = 0
-        self._begin = instance.memory.fixed
+        self._begin = instance.memory.begin
         """Bytes live between what is placed and what is not."""
 
     @property

@@ -72,6 +72,7 @@ def _inside(problem: Problem, members: Ints) -> Problem:
             readers[readers >= 0],
             buffers.live_in | ~defined,
             escapes & defined,
+            None if buffers.given is None else buffers.given & defined,
             n,
         ),
         memory_cap=None,
@@ -138,6 +139,8 @@ def _contracted(problem: Problem, number: Ints, parts: list[Problem], inner: lis
     definer = number[buffers.node]
     outside = reader != definer[owner]
     internal = ~buffers.live_out & ~buffers.live_in & grouped[definer]
+    if buffers.given is not None:  # there before the group begins
+        outside |= buffers.given[owner]
     internal[owner[outside]] = False
     size = np.where(internal, 0, buffers.size)
     for k, part, order in zip(np.flatnonzero(grouped), parts, inner, strict=True):
@@ -155,7 +158,9 @@ def _contracted(problem: Problem, number: Ints, parts: list[Problem], inner: lis
         held=held,
         held_total=totals,
         callee_peak=callee,
-        buffers=_buffers(size, definer, owner[outside], reader[outside], buffers.live_in, buffers.live_out, count),
+        buffers=_buffers(
+            size, definer, owner[outside], reader[outside], buffers.live_in, buffers.live_out, buffers.given, count
+        ),
         group=None,
         hints=None if problem.hints is None else Hints(problem.hints.flags[first], problem.hints.priority[first]),
         loads=_loads(problem.loads, first, grouped),
@@ -209,7 +214,14 @@ def _graph(graph: Graph, first: Ints, owners: Ints, items: Ints, partner: Ints, 
 
 
 def _buffers(
-    size: Ints, node: Ints, owners: Ints, readers: Ints, live_in: Bools, live_out: Bools, nodes: int
+    size: Ints,
+    node: Ints,
+    owners: Ints,
+    readers: Ints,
+    live_in: Bools,
+    live_out: Bools,
+    given: Bools | None,
+    nodes: int,
 ) -> Buffers:
     count = len(size)
     numbers = np.arange(count)
@@ -224,4 +236,5 @@ def _buffers(
         touches=Csr(touch_starts, touched % max(count, 1)),
         live_in=live_in,
         live_out=live_out,
+        given=given,
     )

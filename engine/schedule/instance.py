@@ -89,10 +89,12 @@ class MemoryLists:
     """Buffers as lists. What is live throughout is left out: it is `fixed` bytes at every moment."""
 
     fixed: int
+    begin: int
+    """Bytes live before anything runs: `fixed`, and what the caller gives away."""
     size: list[int]
     """By buffer; 0 for those that are live throughout."""
     defines: list[list[int]]
-    """By node."""
+    """By node; without what the caller gives away, which only has readers."""
     reads: list[list[int]]
     """By node; without what it defines."""
     readers: list[int]
@@ -110,9 +112,15 @@ class MemoryLists:
         kept = varying[item]
         owner, item = owner[kept], item[kept]
         defining = buffers.node[item] == owner
+        given = 0
+        if buffers.given is not None:
+            defining &= ~buffers.given[item]
+            given = int(buffers.size[buffers.given].sum())
+        fixed = int(buffers.size[buffers.live_in].sum())
         callee = np.zeros(n, np.int64) if problem.callee_peak is None else problem.callee_peak
         return MemoryLists(
-            fixed=int(buffers.size[buffers.live_in].sum()),
+            fixed=fixed,
+            begin=fixed + given,
             size=np.where(varying, buffers.size, 0).tolist(),
             defines=_grouped(owner[defining], item[defining], n),
             reads=_grouped(owner[~defining], item[~defining], n),

@@ -17,7 +17,7 @@ from engine.ir.opcodes import is_start
 from engine.schedule.as_loaded import AsLoaded
 from engine.schedule.errors import Infeasible
 from engine.schedule.hints import groups_of, hints_of
-from engine.schedule.measure import broken_rule
+from engine.schedule.measure import broken_rule, peak_memory
 from engine.schedule.memory import Memory
 from engine.schedule.problem import Loads, Order, Problem, Schedule, Scheduler
 from engine.schedule.solving import solve
@@ -40,7 +40,8 @@ def schedule_program(
 
     `sharing` says whether transfers share links and memory bandwidth in the simulator that will judge the schedule.
     With `keep`, a computation of a module that carries an order stays in that order where it is within budget and cap
-    and faster in the simulator; not for schedulers that are not after speed.
+    and faster in the simulator; not for schedulers that are not after speed. `Memory` always keeps
+    such an order where it is valid and its peak is smaller.
 
     Callees come first: a caller sees how long they take, what they hold in flight and the memory they need. Raises
     Infeasible when no order fits the budget or the cap (bytes of the whole program at any moment).
@@ -152,6 +153,11 @@ class _Scheduling:
             problem = replace(problem, effort=self.efforts[computation], simulated=self._simulated(computation))
             self.known[key] = order = solve(problem, self.scheduler, control)
         run = self._simulate(computation, order)
+        if isinstance(self.scheduler, Memory) and self.program.module.is_scheduled:
+            loaded = AsLoaded().schedule(problem, control)
+            less = peak_memory(problem, loaded.nodes) < peak_memory(problem, order.nodes)
+            if less and broken_rule(problem, loaded.nodes) is None:
+                order, run = loaded, self._simulate(computation, loaded)
         self.kept.discard(computation)
         if self.keep:
             loaded = AsLoaded().schedule(problem, control)
@@ -244,7 +250,8 @@ def _digest(problem: Problem) -> bytes:
     arrays = [
         *problem.predecessors, graph.partner, graph.order, np.array([graph.root, *marks]),
         problem.compute, problem.transfer, problem.kind, problem.held, problem.held_total, problem.callee_peak,
-        buffers.size, buffers.node, *buffers.readers, buffers.live_in, buffers.live_out, problem.group,
+        buffers.size, buffers.node, *buffers.readers, buffers.live_in, buffers.live_out, buffers.given,
+        problem.group,
     ]  # fmt: skip
     if problem.hints is not None:
         arrays += [problem.hints.flags, problem.hints.priority]

@@ -81,13 +81,14 @@ def least_peak(instance: Instance, known: int | None) -> int:
 
 
 def unavoidable(instance: Instance) -> int:
-    """Bytes that are live in every order while some node runs: what it reads and makes, and what its callees need."""
+    """Bytes that are live in every order at some moment: what the caller hands over before anything runs, or what a
+    node reads and makes and its callees need while it runs."""
     memory = instance.memory
     touched = (
         sum([memory.size[b] for b in reads]) + sum([memory.size[b] for b in defines]) + callee
         for reads, defines, callee in zip(memory.reads, memory.defines, memory.callee, strict=True)
     )
-    return memory.fixed + max(touched, default=0)
+    return max(memory.begin, memory.fixed + max(touched, default=0))
 
 
 def find_order(instance: Instance, limit: list[int], cap: int | None, steps: int = STEPS) -> list[int] | None:
@@ -108,7 +109,7 @@ class _Search:
         memory = instance.memory
         self._left = [len(p) for p in instance.predecessors]
         self._unread = memory.readers.copy()
-        self._live = memory.fixed
+        self._live = memory.begin
         self._flying = [0] * (TOTAL + 1)
         self._order: list[int] = []
         self._ready = {n for n, left in enumerate(self._left) if not left}

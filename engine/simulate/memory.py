@@ -15,10 +15,12 @@ from engine.simulate.run import ComputationRun
 def lifetimes(buffers: Buffers, place: Ints) -> tuple[Ints, Ints]:
     """First and last position at which each buffer is live, both inclusive, shape [b].
 
-    `place` gives the position of each node. What the caller owns lives throughout, results live to the end.
+    `place` gives the position of each node. What the caller owns lives throughout, what it gives away from the start,
+    results live to the end.
     """
     end = max(len(place) - 1, 0)
-    born = np.where(buffers.live_in, 0, place[buffers.node])
+    early = buffers.live_in if buffers.given is None else buffers.live_in | buffers.given
+    born = np.where(early, 0, place[buffers.node])
     died = born.copy()
     starts, items = buffers.readers
     read = np.flatnonzero(np.diff(starts))
