@@ -11,6 +11,7 @@ from tests.views.fake_host import host_of
 from tests.views.synthetic import variant
 from views.budget.budget import BudgetPane, beyond, knee_of, plans_over
 from views.compare.compare import ComparePane
+from views.inspector.sections import about_variant
 
 MS = 1_000_000_000
 
@@ -49,6 +50,20 @@ def test_budgets_that_are_not_possible_are_said_and_not_waited_for(qtbot: QtBot)
     for plan in plans[4:]:
         host.learn(entry.asking(plan), "no order fits the cap")
     assert "no budget gives a schedule: no order fits the cap" in pane.text.text()
+
+
+def test_without_transfers_there_is_no_knee(qtbot: QtBot) -> None:
+    made = variant(name="one")
+    metrics = replace(made.metrics, transfer_union=0, comm=0, exposed=0, makespan=3 * MS)
+    host = host_of(replace(made, metrics=metrics))
+    pane = BudgetPane(host)
+    qtbot.addWidget(pane)
+    for plan in plans_over(host.store.state.entries[0]):
+        host.learn(host.store.state.entries[0].asking(plan), metrics)
+    assert pane.text.text() == "A: no transfers, so nothing to overlap: 3.00 ms with any budget"
+    said = about_variant(host.store.state)
+    assert "no transfers to overlap" in said
+    assert "100%" not in said
 
 
 def test_combinations_that_are_not_possible_are_counted(qtbot: QtBot) -> None:

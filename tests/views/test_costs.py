@@ -17,6 +17,7 @@ from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
 from views.compare.compare import ComparePane
 from views.plan.costs import CostsButton, CostsList, ranks_of
+from views.theme import GRID
 from views.timeline.accessible import description_of
 from views.timeline.axis import TimeRange
 from views.timeline.paint_header import figures_of, origin_text, state_text, unlike
@@ -126,6 +127,16 @@ def test_a_gain_over_what_is_priced_otherwise_is_marked_and_not_green(qtbot: QtB
     assert "≠ not priced alike: given times of all-gather" in told
     assert "the chip's budget, permute=4,gather=2,total=8" in told
     assert any(line.startswith("all-gather: the passes") for rank in ranks_of(at.store.state) for line in rank.left)
+
+
+def test_a_gain_keeps_its_sign_before_marks(qtbot: QtBot) -> None:
+    at = two(priced("all-gather", "dot"), priced("dot", scaled=("dot",), gone=("all-gather",)))
+    session = at.store.state
+    view = TimelineView(at, TimeRange())
+    qtbot.addWidget(view)
+    gain = figures_of(session, session.entries[1])[-1]
+    assert gain.width == figures_of(session, session.entries[0])[-1].width, "columns line up"
+    assert view.scene().metrics.horizontalAdvance("+199 % ≠") <= gain.width - 2 * GRID
 
 
 def test_costs_that_the_model_shares_out_are_called_so_and_compare(qtbot: QtBot) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
 from engine.session import edits
@@ -70,3 +73,18 @@ def test_the_largest_wait_to_be_asked(qtbot: QtBot, host: FakeHost, monkeypatch:
     select(host, SECOND)
     select(host, FIRST)
     assert f"explain:{FIRST}" in inspector.below.text()
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 120, "jit_train_step__very_long" * 5, "all-gather.fusion.remat" * 6, "/mnt/x.y" * 20]
+)
+def test_long_names_go_on_in_the_next_line(qtbot: QtBot, name: str) -> None:
+    host = host_of(replace(variant(1, name=name), notes=(f"<{name}> is taken for one of them",)))
+    inspector = Inspector(host)
+    qtbot.addWidget(inspector)
+    label = inspector.above if inspector.above.text() else inspector.below
+    assert name in label.text().replace("\u200b", "")
+    document = QTextDocument()
+    document.setHtml(label.text())
+    document.setTextWidth(260)
+    assert document.size().width() <= 261

@@ -117,6 +117,8 @@ class BudgetPane(QWidget):
             return f"{entry.key}: {len(found) + len(why_not)} of {len(BUDGETS)} budgets predicted"
         assert knee is not None
         best = dict(found)[knee]
+        if not any(metrics.transfer_union for _, metrics in found):
+            return f"{entry.key}: no transfers, so nothing to overlap: {time_text(best.makespan)} with any budget"
         return (
             f"{entry.key}: the knee is at {knee} ({time_text(best.makespan)}); {beyond(found, knee)}{_missing(why_not)}"
         )

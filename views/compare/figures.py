@@ -43,7 +43,7 @@ COLUMNS = (
     Column(
         "overlapped",
         lambda m: m.overlap_fraction,
-        lambda m: f"{m.overlap_fraction:.0%}",
+        lambda m: f"{m.overlap_fraction:.0%}" if m.transfer_union else "–",
         less=False,
         tip="Part of the transfers that compute hides",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -20,6 +21,9 @@ from views.timeline.paint_header import OVER, SCALED, SOURCES, origin_text
 
 NOTES = "notes"
 """Target of the link that shows all notes, or few again."""
+_LONG = re.compile(r"\S{20,}")
+_PARTS = re.compile(r"[-_/,:=](?=\w)|(?<=\w)(?=\.\w)")
+_UNBROKEN = re.compile(r"[^\s\u200b]{16}(?=[^\s\u200b])")
 _MOST_LINKS = 12
 _MOST_HELD = 4
 """Starts that the budget kept waiting of which an alike site tells."""
@@ -39,6 +43,11 @@ def _table(rows: Iterable[Sequence[str]], muted: str) -> str:
     return f"<table cellspacing=0 cellpadding=1>{cells}</table>"
 
 
+def _breakable(text: str) -> str:
+    """`text` with places, of no width, at which a line may end within its long words: they would be cut."""
+    return _LONG.sub(lambda word: _UNBROKEN.sub("\\g<0>\u200b", _PARTS.sub("\\g<0>\u200b", word[0])), text)
+
+
 def home(session: Session) -> str:
     """Which module the selection is of, where there are several."""
     entry = session.entry(session.selection.entry)
@@ -47,7 +56,7 @@ def home(session: Session) -> str:
 
 def heading(instruction: HloInstructionProto, muted: str, of: str) -> str:
     """Name and opcode, and the module it is `of` where there are several."""
-    name = escape(instruction.name).replace("-", "-\u200b").replace(".", "\u200b.")
+    name = escape(_breakable(instruction.name))
     opcode = f"<span style='color:{muted}'>{escape(instruction.opcode + (f' of {of}' if of else ''))}</span>"
     return f"<p style='margin:0'><b style='font-size:large'>{name}</b><br>{opcode}</p>"
 
@@ -201,7 +210,7 @@ _SIMULATED = frozenset({"lower bound", "peak memory", "most in flight", "FLOPS u
 
 def _noted(kind: Kind, *, every: bool) -> str:
     """Notes of one kind, and what opens or folds the rest of them."""
-    said = [escape(note) for note in (*kind.shown, *(kind.more if every else ()))]
+    said = [escape(_breakable(note)) for note in (*kind.shown, *(kind.more if every else ()))]
     if kind.more:
         said.append(f'<a href="{NOTES}">{"fewer" if every else kind.counted}</a>')
     return "".join(f"<p style='margin:0 0 4px 0'>{text}</p>" for text in said)
@@ -225,7 +234,7 @@ def about_variant(session: Session, *, every_note: bool = False) -> str:
         ("compute", time_text(metrics.compute)),
         ("communication", time_text(metrics.comm)),
         ("exposed", time_text(metrics.exposed)),
-        ("overlapped", f"{metrics.overlap_fraction:.0%}"),
+        ("overlapped", f"{metrics.overlap_fraction:.0%}" if metrics.transfer_union else "no transfers to overlap"),
         ("peak memory", _peak(variant)),
         ("most in flight", str(metrics.max_in_flight)),
         ("FLOPS utilization", f"{metrics.flops_utilization:.0%}"),
@@ -237,9 +246,8 @@ def about_variant(session: Session, *, every_note: bool = False) -> str:
     facts = session.facts
     notes = (*(facts.notes if facts is not None else ()), *variant.notes)
     listed = "".join(_noted(kind, every=every_note) for kind in by_kind(notes))
-    title = (
-        f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {escape(session.title_of(entry))}</b></p>"
-    )
+    called = escape(_breakable(session.title_of(entry)))
+    title = f"<p style='margin:0'><b style='font-size:large'>{entry.key}&nbsp; {called}</b></p>"
     warning = _section(
         "Memory", f"<p style='margin:0'>{escape(variant.memory_warning)}</p>" if variant.over_memory else ""
     )

@@ -93,7 +93,7 @@ def _paint_message(painter: QPainter, scene: Scene, row: Row) -> None:
     painter.setPen(colour(scene.theme.error if entry.ending == "failed" else scene.theme.muted))
     running = scene.running.get(entry.key, "")
     alike = scene.session.alike(entry)
-    said = f"{entry.ending} for the reason that stands at {alike}" if alike else entry.error
+    said = f"{entry.ending}, for the same reason as {alike}" if alike else entry.error
     text = said or (f"⟳ {running}" if running else "waiting for its turn …")
     if not entry.error and entry.variant is not None:
         text = "This module runs no instruction that takes time: there is nothing to show."

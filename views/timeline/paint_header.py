@@ -23,7 +23,8 @@ PIN = 8 * GRID
 
 ACROSS = " ⇄"
 """After a gain over a base of another module: both run, but not the same program."""
-_GAIN = 19 * GRID
+_GAIN, _MARK = 19 * GRID, 5 * GRID
+"""Widths of the gain, and of each mark that may follow it."""
 _MODULE = 0.4
 """Part of the room for words that the module's name may take where there are several modules."""
 
@@ -100,7 +101,7 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
     ]
     base = session.base_entry
     if entry.key == session.base:
-        figures.append(Figure("", "base", _GAIN, "muted"))
+        figures.append(Figure("", "base", _gain_width(session), "muted"))
     elif base is not None and base.variant is not None and variant.compares_with(base.variant):
         before, after = base.variant.metrics.makespan, metrics.makespan
         text = gain_text(before, after)
@@ -108,10 +109,16 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
         text += ACROSS if base.module != entry.module else ""
         if unlike(session, entry):
             text, role = f"{text} {UNLIKE}", "muted"
-        figures.append(Figure("", text, _GAIN, role))
+        figures.append(Figure("", text, _gain_width(session), role))
     else:
-        figures.append(Figure("", "", _GAIN))
+        figures.append(Figure("", "", _gain_width(session)))
     return tuple(figures)
+
+
+def _gain_width(session: Session) -> int:
+    """The same for all entries: with room for the marks that some of them may have."""
+    priced = any(entry.variant is not None and entry.variant.program.imported for entry in session.entries)
+    return _GAIN + _MARK * ((len(session.modules) > 1) + priced)
 
 
 def paint_header(painter: QPainter, scene: Scene, number: int, top: float) -> None:
@@ -204,19 +211,21 @@ def _paint_figures(painter: QPainter, scene: Scene, entry: Entry, top: float) ->
     if entry.stale or entry.error:
         painter.setOpacity(0.5)
     for figure in reversed(figures):
-        left = right - figure.width
-        if left < 84 * GRID:
-            break
-        place = QRectF(left, top, figure.width - 2 * GRID, HEADER)
         strong = figure.role in ("strong", "gain", "loss")
         painter.setFont(bold if strong else scene.font)
+        # Wider than its column only where it would lose its first letters, and with them a sign.
+        taken = max(figure.width, painter.fontMetrics().horizontalAdvance(figure.text) + 3 * GRID)
+        left = right - taken
+        if left < 84 * GRID:
+            break
+        place = QRectF(left, top, taken - 2 * GRID, HEADER)
         painter.setPen(colour(_figure_colour(scene, figure.role)))
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, figure.text)
         if figure.caption and figure.text:
             width = painter.fontMetrics().horizontalAdvance(figure.text)
             painter.setFont(scene.small)
             painter.setPen(colour(scene.theme.muted))
-            caption = QRectF(left, top, figure.width - 3.5 * GRID - width, HEADER)
+            caption = QRectF(left, top, taken - 3.5 * GRID - width, HEADER)
             painter.drawText(caption, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, figure.caption)
         right = left
     painter.setOpacity(1.0)
