@@ -92,7 +92,7 @@ def _same_plans(first: Sequence[Variant], other: Sequence[Variant]) -> Iterable[
 
 
 def _differences(match: Match) -> Sequence[Difference]:
-    return differences(match.base.timeline, match.base_keys, match.other.timeline, match.other_keys)[:_MOST]
+    return differences(match.base.timeline, match.base_times, match.other.timeline, match.other_times)[:_MOST]
 
 
 def _listed(first: Part, other: Part, match: Match, rows: Sequence[Difference]) -> Table:

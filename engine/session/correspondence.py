@@ -129,6 +129,11 @@ def stem(op_name: str) -> str:
     return "/".join(part for part in bare.split("/") if part)
 
 
+def work_of(module: Module, wrapper: HloInstructionProto) -> tuple[int, ...]:
+    """Ids of what a fusion or wrapper is for: the einsums, collectives or reductions in it, else its root."""
+    return tuple(_work(module, wrapper, _inside(module, wrapper)))
+
+
 def _listing(module: Module) -> _Listing:
     found = _Listing()
     for computation in graphs_of(module):

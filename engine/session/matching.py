@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 
 from engine.ir.graph import Ints
-from engine.session.correspondence import Correspondence, Side
+from engine.session.correspondence import WRAPPERS, Correspondence, Side, work_of
 from engine.session.lookup import lookup
 from engine.session.session import Entry, Session
 from engine.session.variant import Variant
@@ -75,6 +75,16 @@ class Match:
     def other_keys(self) -> Keys:
         """Keys of an instruction of the other variant."""
         return _keys(self.other, self.across.two if self.across is not None else None, _OTHER)
+
+    @property
+    def base_times(self) -> Keys:
+        """Keys that the time of an instruction of the base counts for: of a fusion, those of what it is for."""
+        return _Timed(self.base, self.base_keys)
+
+    @property
+    def other_times(self) -> Keys:
+        """Keys that the time of an instruction of the other variant counts for."""
+        return _Timed(self.other, self.other_keys)
 
     def in_base(self, key: int) -> tuple[int, ...]:
         """Ids of a key in the base's module as loaded; empty where only the other has it."""
@@ -163,6 +173,28 @@ class _Rows:
     def __call__(self, instruction: int) -> tuple[int, ...]:
         origins = self.variant.program.module.origins_of(instruction)
         return tuple(key for origin in origins for key in self.side.rows_of(origin) or (_alone(origin, self.number),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """Keys that the time of a variant's instructions counts for.
+
+    What rides along in a fusion takes next to nothing of its time. A fusion that the module was loaded with counts for
+    what it is for as well (`Side.rows_of`), so that one and the same fusion is one and the same on both sides.
+    """
+
+    variant: Variant
+    keys: Keys
+
+    def __call__(self, instruction: int) -> tuple[int, ...]:
+        module = self.variant.program.module
+        origins = module.origins.get(instruction, ())
+        made = module.instructions.get(instruction) if len(origins) > 1 else None
+        if made is None or made.opcode not in WRAPPERS:
+            return tuple(self.keys(instruction))
+        # A compiler's module has parts that nothing is known of.
+        work = [part for part in work_of(module, made) if part in module.origins]
+        return tuple(dict.fromkeys(key for part in work for key in self.keys(part))) or tuple(self.keys(instruction))
 
 
 def _keys(variant: Variant, side: Side | None, number: int) -> Keys:

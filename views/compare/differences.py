@@ -39,7 +39,7 @@ _PAIRS = range(2, len(_COLUMNS))
 @lru_cache(maxsize=32)
 def differences_of(match: Match) -> tuple[Difference, ...]:
     """Differences of two variants, largest first."""
-    return differences(match.base.timeline, match.base_keys, match.other.timeline, match.other_keys)
+    return differences(match.base.timeline, match.base_times, match.other.timeline, match.other_times)
 
 
 class DifferencePane(QWidget):

@@ -61,7 +61,7 @@ class Lead:
 def lead_of(match: Match) -> Lead:
     """How far the other variant of a match is ahead of its base."""
     base, other = match.base.timeline, match.other.timeline
-    theirs, mine = _Spent(base, match.base_keys, 0.0), _Spent(other, match.other_keys, _HIDDEN)
+    theirs, mine = _Spent(base, match.base_times, 0.0), _Spent(other, match.other_times, _HIDDEN)
     _, theirs_at, mine_at = np.intersect1d(theirs.keys, mine.keys, return_indices=True)
     times, done = _progress(other, mine, mine.rate(mine_at, theirs.spent[theirs_at] / mine.spent[mine_at]))
     if done[-1]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
-from engine.hlo.hlo_pb2 import HloInstructionProto
+from engine.hlo.hlo_pb2 import PRED, S32, U32, HloInstructionProto
 from engine.ir.edit import Editor
 from engine.ir.fused_computation import FusedComputation
 from engine.passes.fuse.body import Body
 from engine.passes.fuse.clusters import Cluster, Clusters
 from engine.passes.fuse.roles import Role
+
+_INDICES = frozenset({PRED, S32, U32})
+"""Element types of indices and of what compares them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
     fusion.called_computation_ids.append(fused.id)
     fusion.metadata.CopyFrom(root.metadata)
     fusion.frontend_attributes.CopyFrom(root.frontend_attributes)
-    origins = [body.instructions[m].id for m in members]
+    origins = _origins(editor, [body.instructions[m] for m in members])
     made = editor.add(computation, fusion, name=f"{root.name}.fusion", origins=origins, before=root.id)
     if len(results) == 1:
         editor.replace_uses(root.id, made.id)
@@ -73,6 +77,20 @@ def _emit_cluster(editor: Editor, body: Body, clusters: Clusters, cluster: Clust
         _take_apart(editor, computation, made, results)
     editor.remove_dead([r.id for r in results])
     return Emitted(made.id, cluster)
+
+
+def _origins(editor: Editor, members: Sequence[HloInstructionProto]) -> list[int]:
+    """Ids of the members that a fusion comes from. Where a slice begins is worked out once for all collectives and
+    einsums of a module: a fusion that works it out again is not a piece of the one for which that was made first."""
+    work = [m.id for m in members if not _is_index(editor, m)]
+    return work or [m.id for m in members]
+
+
+def _is_index(editor: Editor, member: HloInstructionProto) -> bool:
+    """Whether it is index arithmetic that a pass made. What was inlined comes of its caller as well, and stays."""
+    made = editor.module.origins.get(member.id, ())
+    shape = member.shape
+    return len(made) == 1 and shape.element_type in _INDICES and prod(shape.dimensions) == 1 and not shape.tuple_shapes
 
 
 def _take_apart(
