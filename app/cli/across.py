@@ -71,7 +71,7 @@ def relation_json(first: Part, other: Part) -> Mapping[str, Any]:
                 "first_us": microseconds(row.base.stream),
                 "other_us": microseconds(row.other.stream),
             }
-            for row in _differences(match)
+            for row in _differences(match)[:_MOST]
         ],
     }
 
@@ -92,7 +92,9 @@ def _same_plans(first: Sequence[Variant], other: Sequence[Variant]) -> Iterable[
 
 
 def _differences(match: Match) -> Sequence[Difference]:
-    return differences(match.base.timeline, match.base_times, match.other.timeline, match.other_times)[:_MOST]
+    """Of the instructions on which the compute stream spends more or less, the largest difference first."""
+    found = differences(match.base.timeline, match.base_times, match.other.timeline, match.other_times)
+    return [row for row in found if row.stream]
 
 
 def _listed(first: Part, other: Part, match: Match, rows: Sequence[Difference]) -> Table:
@@ -101,13 +103,16 @@ def _listed(first: Part, other: Part, match: Match, rows: Sequence[Difference]) 
     table.add_column("instruction", overflow="fold")
     for name in ("difference", first.label, other.label):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
+    for row in rows[:_MOST]:
         mine = _named(_names(first.module, match.base, match.in_base(row.key)))
         theirs = _named(_names(other.module, match.other, match.in_other(row.key)))
         name = f"{mine} ↔ {theirs}" if mine and theirs and mine != theirs else mine or theirs
         sides = ((mine, row.base), (theirs, row.other))
         times = ((time_text(t.stream) if t.stream else "–") if there else _ABSENT for there, t in sides)
         table.add_row(name, signed_time_text(row.stream), *times)
+    if rest := rows[_MOST:]:
+        sums = (sum(row.base.stream for row in rest), sum(row.other.stream for row in rest))
+        table.add_row(f"{len(rest):,} more", signed_time_text(sums[1] - sums[0]), *map(time_text, sums))
     return table
 
 

@@ -93,6 +93,22 @@ def test_collectives_follow_only_what_came_from_them(qtbot: QtBot, host: FakeHos
     assert [site.id for site in pane.picked()] == ["all-gather"]
 
 
+def test_a_piece_of_an_einsum_is_of_its_own_collective_alone(qtbot: QtBot, host: FakeHost) -> None:
+    """The first collective's index arithmetic says where the slices of all begin."""
+    collectives = Collectives(host)
+    qtbot.addWidget(collectives)
+    session = selecting(host, "B", "dot.1.partial.fusion")
+    second = MODULE.by_name["dot.1"].id
+    assert loaded_in(session, "A") == {second}
+    assert shown_in(session, "A") == {second}
+    found = selected_instruction(session)
+    assert found is not None
+    candidate = candidate_of(session, found[0], found[1].id)
+    assert candidate is not None
+    assert candidate.id == "all-reduce"
+    assert not collectives.picked()
+
+
 def test_what_is_shown_elsewhere_came_from_the_same(host: FakeHost, variants: tuple[Variant, Variant]) -> None:
     session = selecting(host, "A", FUSED)
     plain, best = (variant.program.module for variant in variants)

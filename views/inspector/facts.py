@@ -136,14 +136,18 @@ def _slack(variant: Variant, row: int) -> int | None:
 
 
 def candidate_of(session: Session, variant: Variant, instruction: int) -> Candidate | None:
-    """The verdict about what an instruction of `variant` came from: a collective, itself or what was made from it."""
+    """The verdict about what an instruction of `variant` came from: a collective, itself or what was made from it, or the
+    einsum that was taken apart with one."""
     loaded = set(origins_in(variant, instruction))
     entries = session.beside(session.selection.entry)
     for judge in sorted(entries, key=lambda e: e.key != session.active):
         for candidate in judge.variant.candidates if judge.variant is not None else ():
             if not loaded.isdisjoint(candidate.loaded):
                 return candidate
-    return None
+    if is_loaded(variant, instruction):
+        return None
+    with_it = (c for c in variant.candidates if c.chosen and not loaded.isdisjoint(c.einsums))
+    return next(with_it, None)
 
 
 def links_of(variant: Variant, instruction: HloInstructionProto, *, users: bool) -> Sequence[Link]:
