@@ -71,7 +71,7 @@ def relation_json(first: Part, other: Part) -> Mapping[str, Any]:
                 "first_us": microseconds(row.base.stream),
                 "other_us": microseconds(row.other.stream),
             }
-            for row in _differences(match)[:_MOST]
+            for row in _differences(match)
         ],
     }
 

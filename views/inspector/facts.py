@@ -136,8 +136,10 @@ def _slack(variant: Variant, row: int) -> int | None:
 
 
 def candidate_of(session: Session, variant: Variant, instruction: int) -> Candidate | None:
-    """The verdict about what an instruction of `variant` came from: a collective, itself or what was made from it, or the
-    einsum that was taken apart with one."""
+    """The verdict about what an instruction of `variant` came from: a collective, itself or what was made from it.
+
+    A piece of an einsum has the verdict of the collective that the einsum was taken apart with.
+    """
     loaded = set(origins_in(variant, instruction))
     entries = session.beside(session.selection.entry)
     for judge in sorted(entries, key=lambda e: e.key != session.active):

@@ -20,6 +20,7 @@ from tests.places import SAMPLES
 US = 1_000_000
 """Picoseconds."""
 
+
 @cache
 def sample(name: str) -> Module:
     return read_here((SAMPLES / name).read_bytes(), name)
