@@ -133,7 +133,7 @@ def _production(module: Module, spec: MachineSpec, target: str) -> Production:
         raise UsageError(
             f"the plans are for {spec.chip}, {target} has {known.known.chip}: choose that chip in the plan line"
         )
-    return Production(module, known, spec.mesh)
+    return Production(module, known, spec.mesh, imports=evaluator_of(module, spec).imports)
 
 
 def write_bundle_of(

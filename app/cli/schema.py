@@ -13,6 +13,7 @@ from engine.quantities import microseconds
 from engine.session.variant import Variant, best_of, collectives_in, notes_of, unjudged_in_words, with_verdicts
 
 _SOURCES = {Origin.COMPILER: "compiler", Origin.MEASURED: "measured"}
+_ORIGINS = {**_SOURCES, Origin.MODEL: "model", Origin.TABLE: "table"}
 
 
 def report(module: Module, machine: Machine, variants: Sequence[Variant]) -> dict[str, Any]:
@@ -62,6 +63,8 @@ def _candidate(candidate: Candidate, module: Module) -> dict[str, Any]:
         "chosen": candidate.chosen,
         "reason": candidate.reason,
         **{name: None if term is None else microseconds(term) for name, term in zip(names, terms, strict=True)},
+        "comp_from": None if gate is None else [_ORIGINS[origin] for origin in gate.comp_from],
+        "comm_from": None if gate is None else [_ORIGINS[origin] for origin in gate.comm_from],
         "variant": candidate.variant,
         "trips": candidate.trips,
         "row": candidate.row,

@@ -53,7 +53,7 @@ def run(arguments: Namespace) -> int:
         if arguments.target:
             target = Target.parse(arguments.target)
             check_installed(target)
-            production = Production(module, target, arguments.mesh)
+            production = Production(module, target, arguments.mesh, imports=evaluator.imports)
             evaluator = Evaluator(module, production.spec, evaluator.imports)
         with progress(arguments) as limited:
             if production is not None and _by_cycles(production, arguments):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.cost.costs import Origin
+
+_MODELLED = (Origin.MODEL,)
+
 
 @dataclass(frozen=True, slots=True)
 class GateTerms:
@@ -19,6 +23,10 @@ class GateTerms:
     beside: int = 0
     """What other work hides of the ring and of what precedes and follows it, less what it would hide of the
     collective, were it whole: negative where it waits for less as it is."""
+    comp_from: tuple[Origin, ...] = _MODELLED
+    """Where the times of the einsums come from, each origin once, in ascending order."""
+    comm_from: tuple[Origin, ...] = _MODELLED
+    """Likewise of the collectives."""
 
     @property
     def gain(self) -> int:
@@ -29,7 +37,20 @@ class GateTerms:
         comp, ring = self.comp + other.comp, self.ring + other.ring
         apart = max(self.comp, self.ring) + max(other.comp, other.ring) - max(comp, ring)
         extra = self.extra + other.extra + apart
-        return GateTerms(comp, self.comm + other.comm, ring, extra, self.beside + other.beside)
+        return GateTerms(
+            comp,
+            self.comm + other.comm,
+            ring,
+            extra,
+            self.beside + other.beside,
+            # What has no einsums, or saves no collective, says nothing about where its times come from.
+            _both(self.comp_from if self.comp else (), other.comp_from if other.comp else ()),
+            _both(self.comm_from if self.comm else (), other.comm_from if other.comm else ()),
+        )
+
+
+def _both(one: tuple[Origin, ...], other: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    return tuple(sorted({*one, *other})) or _MODELLED
 
 
 @dataclass(frozen=True, slots=True)

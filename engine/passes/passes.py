@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
+from engine.cost.program import Program
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.passes.fusion import Fusion
@@ -22,6 +23,8 @@ class Context:
     trial: Callable[[Module], int] | None = None
     """How long a module takes under the plan's scheduler and budget, in picoseconds; None where nobody can say.
     For passes that try several ways. It costs about as much as evaluating a plan."""
+    priced: Callable[[Module], Program] | None = None
+    """The module as the simulator prices it, where times are given that replace the model's; None where none are."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -155,7 +155,10 @@ class Evaluator:
             if len(pipeline.passes) > 1:
                 made, _ = self._transform(Pipeline(pipeline.passes[:-1]), scheduler, budget, control.part(0.0, 0.5))
                 control = control.part(0.5, 1.0)
-            self._results[key] = made.then(Pipeline(last).run(made.module, Context(self.machine, control, trial)))
+            # Where no times are given, passes decide by the model and need nothing priced.
+            priced = self._prepared if self._loaded is not None else None
+            context = Context(self.machine, control, trial, priced)
+            self._results[key] = made.then(Pipeline(last).run(made.module, context))
             if fastest is not None and fastest[1].module is self._results[key].module:
                 self._programs[key] = fastest[1]  # what was tried and kept is priced already
         return self._results[key], key

@@ -6,7 +6,7 @@ that it made are put in our order by our scheduler under its costs, and it is as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -17,7 +17,9 @@ from engine.chips.inference import machine_for
 from engine.chips.library import load_chip
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
+from engine.cost.carrying import Loaded
 from engine.cost.costs import Origin
+from engine.cost.imports import ImportedCosts
 from engine.cost.program import Program
 from engine.cost.programs import prepare
 from engine.cost.scheduled_module import ScheduledModule
@@ -123,8 +125,16 @@ class Ordered:
 class Production:
     """Compiles variants of one module for one target; `machine` is where the target's devices lie."""
 
-    def __init__(self, module: Module, target: Target, mesh: str | None = None, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self,
+        module: Module,
+        target: Target,
+        mesh: str | None = None,
+        deadline: float = DEADLINE,
+        imports: Sequence[ImportedCosts] = (),
+    ) -> None:
         """`mesh` as `machine_for` reads it; without a device order in it, rings lie on neighbours where they can.
+        `imports` are the costs by which plans were made: their passes decide by them here, too.
 
         Raises UsageError where the module does not fit the target.
         """
@@ -135,6 +145,8 @@ class Production:
             target.known.chip, target.topology, written if ";" in written else f"{written};order=ring"
         )
         self.machine = machine_for(module, chip, self.spec.topology, self.spec.mesh)
+        self._imports = tuple(imports)
+        self._loaded = Loaded(module, self.machine, imports)
 
     def compiled(
         self,
@@ -191,10 +203,15 @@ class Production:
         """What the plan's passes make of the module, without those whose work the compiler does itself."""
         pipeline = Pipeline.parse(plan.passes)
         kept = tuple(step for step in pipeline.passes if step.name not in LEFT_TO_THE_COMPILER)
-        result = replace(pipeline, passes=kept).run(self.module, Context(self.machine, control))
+        priced = self._priced if self._loaded.given_by else None
+        context = Context(self.machine, control, priced=priced)
+        result = replace(pipeline, passes=kept).run(self.module, context)
         left = [step.name for step in pipeline.passes if step not in kept]
         notes = (f"Left to the compiler: {', '.join(left)}.",) if left else ()
         return replace(result, notes=(*result.notes, *notes))
+
+    def _priced(self, module: Module) -> Program:
+        return prepare(module, self.machine, imports=self._imports, loaded=self._loaded)
 
     def options(self, plan: Plan) -> Options:
         """What the compiler is told beside the plan's module: what is to be asynchronous of what stays whole.

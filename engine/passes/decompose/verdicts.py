@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.cost.costs import Origin
 from engine.passes.candidate import GateTerms
 from engine.quantities import time_text
+
+_ORIGINS = {
+    Origin.MODEL: "the model",
+    Origin.COMPILER: "the compiler",
+    Origin.MEASURED: "a measurement",
+    Origin.TABLE: "your table",
+}
 
 
 def saved(terms: GateTerms) -> str:
@@ -13,12 +21,23 @@ def saved(terms: GateTerms) -> str:
     if terms.ring <= terms.comp:
         return (
             f"saves {time_text(terms.gain)} of {time_text(terms.comm)}: the transfer ({time_text(terms.ring)}) fits"
-            f" under {time_text(terms.comp)} of einsums{_beside(terms)}"
+            f" under {time_text(terms.comp)} of einsums{_beside(terms)}{_given(terms)}"
         )
     return (
         f"saves {time_text(terms.gain)}: {time_text(terms.comp)} of einsums run under the transfer"
-        f" ({time_text(terms.ring)}){_beside(terms)}"
+        f" ({time_text(terms.ring)}){_beside(terms)}{_given(terms)}"
     )
+
+
+def _given(terms: GateTerms) -> str:
+    """Where times come from that are not the model's alone."""
+    terms_from = (("collective", terms.comm_from), ("einsums", terms.comp_from))
+    said = [
+        f"{what} by {' and '.join(_ORIGINS[o] for o in origins)}"
+        for what, origins in terms_from
+        if origins != (Origin.MODEL,)
+    ]
+    return f" ({', '.join(said)}, the rest by the model)" if said else ""
 
 
 def _beside(terms: GateTerms) -> str:
@@ -44,7 +63,7 @@ def lost(terms: GateTerms) -> str:
     if terms.beside < 0:
         parts.append(f"{time_text(-terms.beside)} that other work hides of the collective")
     hidden = f" + {time_text(terms.beside)} that other work hides of the ring" if terms.beside > 0 else ""
-    return f"{' + '.join(parts)} > {time_text(terms.comm)} saved{hidden}"
+    return f"{' + '.join(parts)} > {time_text(terms.comm)} saved{hidden}{_given(terms)}"
 
 
 def elsewhere(einsums: Sequence[str], winner: str, own: GateTerms, other: GateTerms) -> str:

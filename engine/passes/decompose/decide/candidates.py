@@ -113,7 +113,8 @@ class Candidates:
         if not rest:
             return terms
         values = (terms.comp, terms.comm, terms.ring, terms.extra, terms.beside)
-        return GateTerms(*(value * own // (own + rest) for value in values))
+        shared = GateTerms(*(value * own // (own + rest) for value in values))
+        return replace(shared, comp_from=terms.comp_from, comm_from=terms.comm_from)
 
     def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
         assert gate is not None

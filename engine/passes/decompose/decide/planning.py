@@ -8,6 +8,7 @@ from functools import partial
 
 from engine.chips.machine import Machine
 from engine.control import QUIET, Control
+from engine.cost.given import NOTHING_GIVEN, GivenTime
 from engine.ir.edit import Editor
 from engine.ir.flow import Flow
 from engine.ir.groups import Groups
@@ -55,19 +56,25 @@ class Planned:
 
 
 def plan(
-    module: Module, machine: Machine, options: Options, control: Control = QUIET, editor: Editor | None = None
+    module: Module,
+    machine: Machine,
+    options: Options,
+    control: Control = QUIET,
+    editor: Editor | None = None,
+    given: Mapping[int, GivenTime] = NOTHING_GIVEN,
 ) -> Planned:
-    """Search `module` and decide. `editor`, if there is one already, is only looked at.
+    """Search `module` and decide. `editor`, if there is one already, is only looked at. `given` are times by
+    instruction id that replace the model's.
 
     Raises UsageError for overrides that name nothing.
     """
     editor = editor or Editor(module)
     judged: Mapping[int, Candidate] = {}
     if options.losing:  # the gate is asked of them all the same
-        whole = plan(module, machine, replace(options, losing=()), control.part(0.0, 0.5), editor)
+        whole = plan(module, machine, replace(options, losing=()), control.part(0.0, 0.5), editor, given)
         judged = {c.collective: c for c in whole.candidates if c.kind != "chain"}
         control = control.part(0.5, 1.0)
-    return _Planner(module, machine, options, control, editor).plan(judged)
+    return _Planner(module, machine, options, control, editor, given).plan(judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,15 @@ class _Way:
 
 
 class _Planner:
-    def __init__(self, module: Module, machine: Machine, options: Options, control: Control, editor: Editor) -> None:
+    def __init__(
+        self,
+        module: Module,
+        machine: Machine,
+        options: Options,
+        control: Control,
+        editor: Editor,
+        given: Mapping[int, GivenTime],
+    ) -> None:
         self._options = options
         self._machine = machine
         self._control = control
@@ -91,7 +106,7 @@ class _Planner:
         control.step(0.1, f"searching {len(collectives)} collectives")
         self._examined = examine_all(finder, collectives)
         self._rows = row_keys(self.flow, self._examined)
-        self._pricing = Pricing(self.flow, machine, collectives, editor)
+        self._pricing = Pricing(self.flow, machine, collectives, editor, given)
         self._proposer = Proposer(self.flow, self._pricing, options, editor)
         self._overrides = overrides_of(self.flow, self._examined, self._rows, options)
         self._entry_of: dict[int, list[Entry]] = {}

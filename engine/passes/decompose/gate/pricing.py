@@ -14,6 +14,7 @@ collective where the chip's compiler makes that asynchronous.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from engine.chips.budget import Kind
@@ -21,6 +22,8 @@ from engine.chips.chip import Exclusive
 from engine.chips.machine import Machine
 from engine.cost.collectives import collective_time, ring_time
 from engine.cost.compute import einsum_time, instruction_time, work_time
+from engine.cost.costs import Origin
+from engine.cost.given import NOTHING_GIVEN, GivenTime
 from engine.cost.kept_slices import kept_in_slices, run_as
 from engine.cost.pricing import KINDS
 from engine.cost.work import Role, Work
@@ -48,13 +51,23 @@ _DECOMPOSABLE = frozenset({Kind.ALL_GATHER, Kind.REDUCE_SCATTER})
 class Pricing:
     """Prices sites of one module on one machine, in integer picoseconds of one execution."""
 
-    def __init__(self, flow: Flow, machine: Machine, collectives: Iterable[Collective], editor: Editor) -> None:
-        """`editor`, of the same module, is only looked at."""
+    def __init__(
+        self,
+        flow: Flow,
+        machine: Machine,
+        collectives: Iterable[Collective],
+        editor: Editor,
+        given: Mapping[int, GivenTime] = NOTHING_GIVEN,
+    ) -> None:
+        """`editor`, of the same module, is only looked at. `given` are times by instruction id that replace the
+        model's, as in the simulator: partial einsums take the model's time × given / modelled time of the whole, a
+        ring's permutes the model's."""
         self._flow = flow
         self._editor = editor
         self._machine = machine
         self._collectives = {c.id: c for c in collectives}
         self._header = flow.module.header
+        self._given = given
         self._einsum_times: dict[tuple[object, ...], int] = {}
         self._collective_times: dict[int, int] = {}
         self._lost_times: dict[tuple[int, bool], int] = {}
@@ -119,7 +132,8 @@ class Pricing:
             extra += size * self._memory(2 * shard)
         ring = self._ring(site.groups, shard, plan, variant)
         beside = self._beside(collectives, ends + _exposed(comp, ring, variant))
-        return GateTerms(comp, self.comm(collectives), ring, extra, beside)
+        uses = [u.instruction for u in site.uses]
+        return self._terms(uses, collectives, GateTerms(comp, self.comm(collectives), ring, extra, beside))
 
     def _scatter(self, site: ScatterSite, variant: Variant) -> GateTerms:
         size = site.groups.size
@@ -142,7 +156,26 @@ class Pricing:
         for added, waits in self._adding(site, shard, chains=len(plan.hops)):
             beside = self._beside(collectives, exposed + (waits if variant.form == "unrolled" else 0))
             ways.append(GateTerms(comp, self.comm(collectives), ring, extra + added, beside))
-        return max(ways, key=lambda terms: terms.gain)
+        best = max(ways, key=lambda terms: terms.gain)
+        return self._terms((site.use.instruction,), collectives, best)
+
+    def _terms(self, einsums: Iterable[int], collectives: Iterable[int], terms: GateTerms) -> GateTerms:
+        """`terms` with the origins of the times of these."""
+        if not self._given:
+            return terms
+        starts = [self._collectives[c] for c in collectives]
+        return replace(
+            terms,
+            comp_from=_origins(self._given_to(e, self._modelled(self._flow.instructions[e], _WHOLE)) for e in einsums),
+            comm_from=_origins(self._given_to(c.start, self._modelled_collective(c)) for c in starts),
+        )
+
+    def _given_to(self, id_: int, modelled: int) -> GivenTime | None:
+        """What is given for an instruction instead of the modelled time; None where the model's stays."""
+        found = self._given.get(id_)
+        issued = self._flow.opcodes[id_].endswith("-start")
+        # What issuing a start takes may be given without its transfer, which then is the model's.
+        return None if found is not None and issued and found.time == modelled else found
 
     def _beside(self, collectives: Sequence[int], exposed: int) -> int:
         """What other work hides of so much `exposed` transfer, less what it hides of `collectives` as they are."""
@@ -189,7 +222,9 @@ class Pricing:
         sent = (self._shard(site.gather), self.shard_bytes(site.scatter))
         firsts = [u.instruction for u in site.gather.uses]
         middle = sum(
-            instruction_time(self._flow.module, self._flow.instructions[m.instruction], self._machine)
+            given.time
+            if (given := self._given.get(m.instruction)) is not None
+            else instruction_time(self._flow.module, self._flow.instructions[m.instruction], self._machine)
             for m in site.middle
         )
         before, after = self.comp(firsts) + middle, self.comp((site.scatter.use.instruction,))
@@ -218,7 +253,8 @@ class Pricing:
             extra += (variant.turns - 1) * self._hops(groups, sum(sent) // pieces, 1)
             extra += (size - 1) * self._memory(2 * sent[0]) if variant.form == "rolled" and variant.unroll == 1 else 0
         beside = self._beside(collectives, _exposed(before + after, sum(rings), variant))
-        return GateTerms(before + after, self.comm(collectives), sum(rings), extra, beside)
+        terms = GateTerms(before + after, self.comm(collectives), sum(rings), extra, beside)
+        return self._terms((*firsts, site.scatter.use.instruction), collectives, terms)
 
     def _ring(self, groups: Groups, shard: int, plan: GatherPlan | ScatterPlan, variant: Variant) -> int:
         left, right = link_load(plan)
@@ -345,7 +381,7 @@ class Pricing:
             further[Role(side)] += work.in_hbm[Role.READ] - work.in_hbm[Role.WRITTEN]
         written = self._flow.instructions[use.instruction]
         fused = einsum_time(self._flow.module, written, self._machine, further=further)
-        return fused - self._einsum(written, _WHOLE)
+        return fused - self._modelled(written, _WHOLE)
 
     def _lost_behind(self, use: EinsumUse) -> int:
         """Time of what followed the whole einsum in its fusion and follows the loop by itself."""
@@ -353,6 +389,16 @@ class Pricing:
         return 0 if work is None else work_time(work, self._machine.chip)
 
     def _einsum(self, written: HloInstructionProto, sizes: Mapping[tuple[int, int], int]) -> int:
+        modelled = self._modelled(written, sizes)
+        given = self._given.get(written.id)
+        if given is None:
+            return modelled
+        if sizes is _WHOLE:
+            return given.time
+        whole = self._modelled(written, _WHOLE)
+        return round(modelled * given.time / whole) if whole else modelled
+
+    def _modelled(self, written: HloInstructionProto, sizes: Mapping[tuple[int, int], int]) -> int:
         lhs, rhs = (self._flow.instructions[o].shape for o in written.operand_ids[:2])
         key = (
             written.opcode,
@@ -369,6 +415,11 @@ class Pricing:
         return found
 
     def _collective_time(self, collective: Collective) -> int:
+        modelled = self._modelled_collective(collective)
+        given = self._given.get(collective.start)
+        return modelled if given is None else given.time
+
+    def _modelled_collective(self, collective: Collective) -> int:
         found = self._collective_times.get(collective.id)
         if found is None:
             groups = device_groups(collective.written, self._header)
@@ -394,6 +445,12 @@ class Pricing:
         work = Work()
         work.in_hbm[Role.READ] = float(size)
         return max(0, work_time(work, self._machine.chip) - work_time(Work(), self._machine.chip))
+
+
+def _origins(given: Iterable[GivenTime | None]) -> tuple[Origin, ...]:
+    """Where times come from, each origin once, in ascending order; the model's where nothing is given."""
+    found = {Origin.MODEL if one is None else one.origin for one in given}
+    return tuple(sorted(found)) or (Origin.MODEL,)
 
 
 def _exposed(comp: int, ring: int, variant: Variant) -> int:
