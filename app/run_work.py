@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.kept import keep
+from app.work import evaluator_of
 from engine.control import Control
 from engine.execute.devices import Platform, platforms_found
 from engine.execute.targets import Target
@@ -62,10 +63,11 @@ class Compilation:
 
 
 def compile_plan(
-    module: Module, plan: Plan, target: str, mesh: str | None, folder: str, *, control: Control
+    module: Module, plan: Plan, target: str, spec: MachineSpec, folder: str, *, control: Control
 ) -> Compilation:
-    """The compiler's variants of a module and a plan; their schedules go into `folder`."""
-    production = Production(module, Target.parse(target), mesh)
+    """The compiler's variants of a module and a plan; their schedules go into `folder`. Of `spec`, which the plan was
+    made for, the mesh holds, and the costs by which the plan's passes decide."""
+    production = Production(module, Target.parse(target), spec.mesh, imports=evaluator_of(module, spec).imports)
     found, missing = produce(production, plan, scheduled_only=True, control=control)
     schedules = tuple(keep(folder, made.compiled.schedule.encode(), ".schedule.txt") for made in found)
     versions = ", ".join(f"{name} {number}" for name, number in found[0].compiled.versions.items()) if found else ""

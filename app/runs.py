@@ -227,7 +227,7 @@ class Runs(QObject):
             module,
             plan,
             target,
-            entry.machine.mesh,
+            entry.machine,
             self._folder,
             done=done,
             failed=failed,

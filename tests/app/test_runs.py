@@ -148,7 +148,7 @@ def test_the_platforms_of_this_machine_are_found(qtbot: QtBot, explorer: Explore
     assert all(platform.count or platform.problem for platform in platforms.values())
 
 
-def compiled(module: object, plan: object, target: str, mesh: object, folder: str, *, control: Control) -> Compilation:
+def compiled(module: object, plan: object, target: str, spec: object, folder: str, *, control: Control) -> Compilation:
     """What the job would give where the compiler is installed."""
     name = "TPU compiler, default"
     rows = (CompiledRow("", name, 10, 1, 10_000_000, 9_000_000, counts=True, link_load=1.0, seconds=1.0),)

@@ -75,15 +75,17 @@ def test_what_the_model_would_say_anyway_changes_nothing(name: str) -> None:
 
 def test_what_was_made_of_an_einsum_takes_its_share_of_the_time_that_was_given() -> None:
     module = sample()
-    plain, thrice = variants(module), variants(module, einsums(module, 3))
-    for before, after in zip(plain, thrice, strict=True):
+    thrice = variants(module, einsums(module, 3))
+    for after in thrice:
+        # Of the same instructions: with other times the gate may choose other forms.
+        before = prepare(after.program.module, after.program.machine)
         scaled = 0
         for key, costs in after.program.costs.items():
             for node in costs.scaled:
-                assert costs.compute[node] == 3 * before.program.costs[key].compute[node]
+                assert costs.compute[node] == 3 * before.costs[key].compute[node]
                 assert costs.origin[node] == Origin.TABLE
             rest = [n for n in range(len(costs.compute)) if costs.origin[n] != Origin.TABLE]
-            assert np.array_equal(costs.compute[rest], before.program.costs[key].compute[rest])
+            assert np.array_equal(costs.compute[rest], before.costs[key].compute[rest])
             scaled += len(costs.scaled)
         assert after is thrice[0] or scaled
         assert used(after).priced == {"dot", "dot.1"}

@@ -112,9 +112,18 @@ class Candidates:
         own, rest = self._pricing.comm((collective,)), self._pricing.comm(others)
         if not rest:
             return terms
-        values = (terms.comp, terms.comm, terms.ring, terms.extra, terms.beside)
-        shared = GateTerms(*(value * own // (own + rest) for value in values))
-        return replace(shared, comp_from=terms.comp_from, comm_from=terms.comm_from)
+
+        def part(value: int) -> int:
+            return value * own // (own + rest)
+
+        return replace(
+            terms,
+            comp=part(terms.comp),
+            comm=part(terms.comm),
+            ring=part(terms.ring),
+            extra=part(terms.extra),
+            beside=part(terms.beside),
+        )
 
     def _yes(self, entry: Entry, one: Examined, gate: GateTerms | None) -> str:
         assert gate is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from engine.chips.chip import Rate
 from engine.chips.machine import Machine
 from engine.chips.topology import Torus
 from engine.cost.collectives import collective_time, ring_time
+from engine.cost.costs import Origin
+from engine.cost.given import GivenTime
 from engine.ir.edit import Editor
 from engine.ir.flow import Flow
 from engine.passes.candidate import GateTerms
@@ -39,7 +42,10 @@ def body(size: int) -> str:
 """
 
 
-def sites(size: int, chip: str = "tpu-v4", slower: int = 1) -> tuple[Pricing, Machine, GatherSite, ScatterSite]:
+def sites(
+    size: int, chip: str = "tpu-v4", slower: int = 1, given: Mapping[str, GivenTime] | None = None
+) -> tuple[Pricing, Machine, GatherSite, ScatterSite]:
+    """`given` are times by name."""
     of = module(body(size), partitions=size)
     flow = Flow(of)
     finder = Finder(flow)
@@ -58,7 +64,8 @@ def sites(size: int, chip: str = "tpu-v4", slower: int = 1) -> tuple[Pricing, Ma
         assert isinstance(torus, Torus)
         link = Rate(torus.link.usable / slower, torus.link.nominal / slower)
         where = replace(where, topology=replace(torus, link=link))
-    return Pricing(flow, where, collectives, Editor(flow.module)), where, site, scatter.scatter
+    times = {of.by_name[name].id: time for name, time in (given or {}).items()}
+    return Pricing(flow, where, collectives, Editor(flow.module), times), where, site, scatter.scatter
 
 
 SHARD = 512 * 1024 * 4
@@ -112,6 +119,44 @@ def test_whole_collectives_and_einsums_are_what_they_cost() -> None:
     assert pricing.shard_bytes(gather) == pricing.shard_bytes(scatter) == SHARD
 
 
+def test_times_that_are_given_replace_the_whole_and_are_shared_out_over_its_parts() -> None:
+    plain, _, gather, scatter = sites(8)
+    wholes = {"y": plain.comp((gather.uses[0].instruction,)), "z": plain.comp((scatter.use.instruction,))}
+    given = {name: GivenTime(3 * time, Origin.MEASURED) for name, time in wholes.items()}
+    dear, _, _, _ = sites(8, given={**given, "g": GivenTime(11, Origin.TABLE)})
+    kinds: tuple[tuple[Site, tuple[Origin, ...]], ...] = (
+        (gather, (Origin.TABLE,)),
+        (scatter, (Origin.MODEL,)),
+    )
+    for site, comm_from in kinds:
+        for variant in (Variant(), Variant(unroll=2), Variant(form="unrolled", ring="both")):
+            before, after = plain.terms(site, variant), dear.terms(site, variant)
+            assert after.comp == 3 * before.comp
+            assert after.ring == before.ring  # the simulator's permutes are the model's too
+            assert after.comm == (11 if site is gather else before.comm)
+            assert (after.comp_from, after.comm_from) == ((Origin.MEASURED,), comm_from)
+            longer = after.extra - before.extra
+            assert longer > 0  # what parts take longer than the whole is thrice as much
+            assert longer <= 2 * before.extra
+    assert plain.terms(gather, Variant()).comp_from == (Origin.MODEL,)
+
+
+def test_the_same_times_given_are_the_same_terms() -> None:
+    plain, _, gather, scatter = sites(8)
+    times = {
+        "y": plain.comp((gather.uses[0].instruction,)),
+        "z": plain.comp((scatter.use.instruction,)),
+        "g": plain.comm(gather.collectives),
+        "r": plain.comm((scatter.collective,)),
+    }
+    same, _, _, _ = sites(8, given={name: GivenTime(time, Origin.TABLE) for name, time in times.items()})
+    kinds: tuple[Site, ...] = (gather, scatter)
+    for site in kinds:
+        for variant in (Variant(), Variant(unroll=2), Variant(form="unrolled", ring="both")):
+            modelled = replace(same.terms(site, variant), comp_from=(Origin.MODEL,), comm_from=(Origin.MODEL,))
+            assert modelled == plain.terms(site, variant)
+
+
 def test_prologues_and_epilogues_are_extra() -> None:
     """On slow links, beside which it is little what partial einsums take longer than whole ones."""
     pricing, where, gather, scatter = sites(8, slower=10)
@@ -147,6 +192,8 @@ def test_words() -> None:
     assert lost(worse) == "exposed transfer 3.10 µs + extra 2.00 µs > 4.40 µs saved"
     assert weighed(worse) == f"decomposed although {lost(worse)}"
     assert lost(GateTerms(comp=9, comm=1_000, ring=2, extra=5_000)) == "extra 5.00 ns > 1.00 ns saved"
+    measured = GateTerms(comp=9, comm=1_000, ring=2, extra=5_000, comm_from=(Origin.MODEL, Origin.MEASURED))
+    assert lost(measured).endswith("saved (collective by the model and a measurement, the rest by the model)")
     assert saved(replace(hidden, beside=500_000)).endswith(
         ", and other work hides 500 ns more of the ring than of the collective"
     )
