@@ -18,7 +18,7 @@ from engine.session.evaluation import Evaluator
 
 
 def run(arguments: Namespace) -> int:
-    """Write the module after the plan's passes, in the plan's order when a scheduler is named."""
+    """Write the module after the plan's passes, in the plan's order when a scheduler is named, or no plan is."""
     if arguments.output == "-" and FORMATS[arguments.to].binary and sys.stdout.isatty():
         raise UsageError(f"--to {arguments.to} is binary: name a file with -o, or send standard output to one")
     check_apart(arguments.output, (captured_file(arguments.file), *arguments.costs))
@@ -37,7 +37,9 @@ def run(arguments: Namespace) -> int:
 def _content(evaluator: Evaluator, arguments: Namespace, control: Control) -> tuple[bytes, tuple[str, ...]]:
     plan, said = loading.plan_or_best(arguments, evaluator, control.part(0.0, 0.5))
     first = (said,) if said else ()
-    if arguments.to in ("hlo", "pb", "stablehlo") and arguments.scheduler is None:
+    # Passes without a scheduler are a module without an order; the plan that is taken where none is named has one.
+    unordered = arguments.passes is not None and arguments.scheduler is None
+    if unordered and arguments.to in ("hlo", "pb", "stablehlo"):
         result = evaluator.transform(plan, control.part(0.5, 0.8))
         return export_bytes(result.module, arguments.to, control=control.part(0.8, 1.0)), (*first, *result.notes)
     variant = evaluator.evaluate(plan, control=control.part(0.5, 0.8))

@@ -29,3 +29,14 @@ def test_a_file_is_not_written_over_itself(tmp_path: Path, link: bool) -> None:
         with pytest.raises(UsageError, match="nothing is written over it"):
             report_command.run(parse(["report", str(source), option, str(target)]))
     assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("named", "ordered"),
+    [([], True), (["--passes", "decompose"], False), (["--passes", "decompose", "--scheduler", "bottom-up"], True)],
+)
+def test_a_plan_that_has_a_scheduler_is_written_in_its_order(named: list[str], ordered: bool, tmp_path: Path) -> None:
+    """Also the plan that is taken where none is named: it is the fastest in that order alone."""
+    target = tmp_path / "out.hlo"
+    assert export_command.run(parse(["export", str(SAMPLE), "--to", "hlo", "-o", str(target), "--quiet", *named])) == 0
+    assert ("is_scheduled=true" in target.read_text("utf-8")) == ordered
