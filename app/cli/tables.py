@@ -42,6 +42,7 @@ _FIGURES = (
     "\noverlap",
 )
 """Headings of two lines: a page has no room for nine long ones beside each other."""
+_MEANING = "comp to extra are of one execution of one site; gain is the sum over a row's sites and loop trips"
 _ROOM = (110, 96)
 """Columns of a page below which the last of the figures is left out, and the one before it."""
 
@@ -69,6 +70,8 @@ def show_candidates(variants: Sequence[Variant], module: Module) -> None:
     heading = ("", "collective", "N", "comp", "comm", "beside", "ring", "extra", "gain")
     for line in lines_of(heading, rows, 2, out.width):
         out.print(line, soft_wrap=True)
+    if any(candidate.gate for candidate in verdicts.candidates):
+        out.print(f"\n{_MEANING}")
     out.print()
 
 
@@ -88,7 +91,8 @@ def _verdict(alike: Sequence[Row]) -> str:
     kind = first.kind if first.case in (None, "scatter") else f"{first.kind}, {first.case}"
     others = [row.candidates[0].id for row in alike[1:]]
     named = f"also {', '.join(others)}; " if others else ""
-    return f"{named}{kind}: {first.reason}"
+    trips = f", ×{first.trips} trips" if first.trips > 1 else ""
+    return f"{named}{kind}{trips}: {first.reason}"
 
 
 def show_variants(variants: Sequence[Variant]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.passes.candidate import Candidate
+from engine.quantities import time_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,19 @@ def rows_of(candidates: Sequence[Candidate]) -> tuple[Row, ...]:
 
 
 def merged(rows: Sequence[Row]) -> tuple[tuple[Row, ...], ...]:
-    """Rows of which all that a report says is the same, together, in the order of the first of each."""
-    groups: dict[object, list[Row]] = {}
+    """Rows of which all that a report says is the same, together; sites of one row of which it says different things
+    (their gate's terms as shown, the sentence, the trips of their loops) apart. By descending gain, as `rows_of`."""
+    groups: dict[object, dict[str, list[Candidate]]] = {}
     for row in rows:
-        first = row.candidates[0]
-        said = (first.chosen, first.kind, first.case, first.group_size, first.gate, first.reason, row.gain)
-        groups.setdefault(said, []).append(row)
-    return tuple(map(tuple, groups.values()))
+        for candidate in row.candidates:
+            groups.setdefault(_said(candidate), {}).setdefault(row.key, []).append(candidate)
+    found = [tuple(Row(key, tuple(members)) for key, members in alike.items()) for alike in groups.values()]
+    return tuple(sorted(found, key=lambda alike: (not alike[0].candidates[0].chosen, -sum(row.gain for row in alike))))
+
+
+def _said(candidate: Candidate) -> tuple[object, ...]:
+    """What a report says of one site, but for its name."""
+    gate = candidate.gate
+    terms = (gate.comp, gate.comm, gate.beside, gate.ring, gate.extra, gate.gain) if gate else ()
+    what = (candidate.chosen, candidate.kind, candidate.case, candidate.group_size, candidate.trips)
+    return *what, tuple(map(time_text, terms)), candidate.reason
