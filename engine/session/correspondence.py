@@ -244,9 +244,13 @@ def _grouped(listing: _Listing, taken: Mapping[int, int], key: _Key) -> dict[tup
 def _paired(mine: list[_Record], theirs: list[_Record]) -> Iterable[tuple[list[_Record], list[_Record]]]:
     """Records of one name that do the same: one against one where there are as many, else all against all.
 
-    Shapes tell some apart where the numbers differ.
+    Which is which their own names tell where these tell it of all, else the order. Shapes tell some apart where the
+    numbers differ.
     """
     if len(mine) == len(theirs):
+        named = _by_own_names(mine, theirs) or [(one, two) for two, one in _by_own_names(theirs, mine)]
+        if named:
+            return (([one], [two]) for one, two in named)
         return (([one], [two]) for one, two in zip(mine, theirs, strict=True))
     left, right = _by_shape(mine), _by_shape(theirs)
     found: list[tuple[list[_Record], list[_Record]]] = []
@@ -257,6 +261,17 @@ def _paired(mine: list[_Record], theirs: list[_Record]) -> Iterable[tuple[list[_
     if all(others):
         found.append(others)
     return found
+
+
+def _by_own_names(mine: list[_Record], copies: list[_Record]) -> list[tuple[_Record, _Record]]:
+    """Each of `mine` with what has its name or, as a copy of it in a fusion, its name and a number; empty unless that
+    tells all of them apart."""
+    if len(mine) == 1:
+        return []
+    named = {record.name: record for record in mine}
+    pairs = [(named.get(copy.name) or named.get(copy.name.rpartition(".")[0]), copy) for copy in copies]
+    found = [(one, copy) for one, copy in pairs if one is not None]
+    return found if len({one.id for one, _ in found}) == len(mine) else []
 
 
 def _by_shape(records: Iterable[_Record]) -> dict[str, list[_Record]]:

@@ -176,3 +176,15 @@ def chain(operations: list[tuple[str, str]]) -> Module:
 
 def pairs(one: Side, two: Side) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
     return {(one.members[row], two.members[row]) for row in one.members}
+
+
+def test_names_tell_apart_what_has_one_op_name_and_another_order() -> None:
+    """As copies in fusions have it, which a file lists in the order of their computations."""
+    said = 'metadata={op_name="jit(f)/tanh"}'
+    head = "HloModule m\nENTRY e {\n  x = f32[8] parameter(0)\n"
+    one = module(f"{head}  t.1 = f32[8] tanh(x), {said}\n  ROOT t.2 = f32[8] tanh(t.1), {said}\n}}")
+    two = module(f"{head}  t.2.1 = f32[8] tanh(x), {said}\n  ROOT t.1.1 = f32[8] tanh(t.2.1), {said}\n}}")
+    for found, first, second in ((correspond(one, two), one, two), (correspond(two, one), two, one)):
+        pairs = {i.name: named(found, first, second, i.name) for i in first.instructions.values() if i.opcode == "tanh"}
+        assert all(len(names) == 1 for names in pairs.values())
+        assert {(name[:3], next(iter(names))[:3]) for name, names in pairs.items()} == {("t.1", "t.1"), ("t.2", "t.2")}

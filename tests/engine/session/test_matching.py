@@ -66,7 +66,7 @@ def test_the_rows_add_up_to_what_the_makespans_differ_by(name: str) -> None:
     assert sum(row.stream for row in rows) == pytest.approx(whole, abs=len(rows))
 
 
-@pytest.mark.parametrize("name", ["mlp_fig3.hlo", "mlp_chain_train_8_bf16.hlo"])
+@pytest.mark.parametrize("name", ["mlp_fig3.hlo", "mlp_chain_train_8_bf16.hlo", "decoder_fig2_scan_4_f32.hlo"])
 def test_a_fusion_of_the_file_counts_as_the_one_that_the_pass_makes(name: str) -> None:
     loaded = sample(name)
     evaluator = Evaluator(loaded)
