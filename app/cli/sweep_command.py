@@ -6,14 +6,13 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
-
-from rich import box
-from rich.table import Table
+from dataclasses import replace
 
 from app.cli import loading
 from app.cli.console import note, progress
 from app.cli.main import DONE
-from app.cli.paper import console
+from app.cli.paper import console, lines_of
+from engine.chips.budget import Budget
 from engine.control import Control
 from engine.errors import UsageError
 from engine.export.plot import Series, plot_svg
@@ -43,10 +42,13 @@ def run(arguments: Namespace) -> int:
     if arguments.plot:
         write_atomically(arguments.plot, _plot(quantity, rows).encode())
     if arguments.json:
-        json.dump({"schema": 1, "over": quantity, "rows": [_as_json(row) for row in rows]}, sys.stdout, indent=1)
+        made = [_as_json(row) for row in rows]
+        if over is None:
+            made = [{"file": file, **row} for file, row in zip(arguments.files, made, strict=True)]
+        json.dump({"schema": 1, "over": quantity, "rows": made}, sys.stdout, indent=1)
         print()
     else:
-        _show(quantity, rows)
+        _show(quantity, rows, arguments.files)
     return DONE
 
 
@@ -89,31 +91,54 @@ def _as_json(row: Row) -> dict[str, object]:
     }
 
 
-def _show(quantity: str, rows: Sequence[Row]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, title="times predicted by the model, one step", title_justify="left")
-    table.add_column(quantity, no_wrap=True)
-    for name in ("as loaded", "makespan", "", "exposed", "peak memory", "in flight"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
-    best = None if quantity == Quantity.PARTITIONS else knee(rows)
-    for row in rows:
-        found = row.metrics
-        if found is None:
-            table.add_row(row.value, time_text(row.base.makespan), "", "", "", "", "", row.problem)
-            continue
-        table.add_row(
-            row.value,
-            time_text(row.base.makespan),
-            time_text(found.makespan),
-            gain_text(row.base.makespan, found.makespan) + (f" {UNLIKE}" if row.unlike else ""),
-            time_text(found.exposed),
-            bytes_text(found.peak_memory),
-            f"{found.max_in_flight} of {row.budget}",
-            "◂ within 1 % of the best" if row is best else "",
-        )
-    console().print(table)
-    for said in _unlike(rows):
-        console().print(said, markup=False)
+def _show(quantity: str, rows: Sequence[Row], files: Sequence[str]) -> None:
+    """A line for each row, and under it the file, where each row has its own, and why no order fits."""
+    partitions = quantity == Quantity.PARTITIONS
+    best = None if partitions else knee(rows)
+    heading = (quantity, "as loaded", "makespan", "", "exposed", "peak memory", "in flight", "")
+    texts = [row.problem for row in rows]
+    if partitions:
+        texts = [f"{file}: {text}" if text else file for file, text in zip(files, texts, strict=True)]
+    lines = [(_cells(row, "◂" if row is best else ""), text) for row, text in zip(rows, texts, strict=True)]
+    out = console()
+    out.print("times predicted by the model, one step\n")
+    for line in lines_of(heading, lines, 1, out.width):
+        out.print(line, soft_wrap=True)
+    out.print()
+    if best is not None:
+        out.print("◂ the first within 1 % of the best")
+    for said in (*_kinds(rows), *_unlike(rows)):
+        out.print(said)
+
+
+def _cells(row: Row, mark: str) -> tuple[str, ...]:
+    found, loaded = row.metrics, time_text(row.base.makespan)
+    if found is None:
+        return row.value, loaded, *[""] * 6
+    budget = Budget.parse(row.budget)
+    return (
+        row.value,
+        loaded,
+        time_text(found.makespan),
+        gain_text(row.base.makespan, found.makespan) + (f" {UNLIKE}" if row.unlike else ""),
+        time_text(found.exposed),
+        bytes_text(found.peak_memory),
+        f"{found.max_in_flight} of {row.budget if budget.total is None else budget.total}",
+        mark,
+    )
+
+
+def _kinds(rows: Sequence[Row]) -> Iterable[str]:
+    """Limits by kind below the total, for which the column has no room: a sentence for all values that share them."""
+    found: dict[str, list[str]] = {}
+    possible = [row for row in rows if row.metrics is not None]
+    for row in possible:
+        budget = Budget.parse(row.budget)
+        if budget.by_kind and budget.total is not None:
+            found.setdefault(str(replace(budget, total=None)), []).append(row.value)
+    for limits, values in found.items():
+        which = f" at {', '.join(values)}" if len(values) < len(possible) else ""
+        yield f"in flight at most {limits} of these kinds{which}"
 
 
 def _unlike(rows: Sequence[Row]) -> Iterable[str]:
