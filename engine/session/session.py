@@ -88,6 +88,18 @@ class Entry:
         return self.variant is not None and not self.wants(self.variant)
 
     @property
+    def of_this_machine(self) -> bool:
+        """Whether `variant` is of the present machine and costs, be it of an earlier plan."""
+        return self.variant is not None and self.variant.machine == self.machine
+
+    def compares_with(self, other: Entry) -> bool:
+        """Whether a difference of the times of both says anything: while one is still of an earlier machine or other
+        costs, it would be a gain of the chip."""
+        if self.variant is None or other.variant is None or not (self.of_this_machine and other.of_this_machine):
+            return False
+        return self.variant.compares_with(other.variant)
+
+    @property
     def pending(self) -> bool:
         """Whether a result is still to come."""
         return not self.error and (self.variant is None or self.stale)

@@ -32,9 +32,9 @@ def describe_variant(session: Session, key: str) -> str:
         return f"{key}, {title}{active}: not there yet."
     metrics = entry.variant.metrics
     base = session.base_entry
-    before = base.variant if base is not None and base is not entry else None
+    before = base.variant if base is not None and base is not entry and entry.compares_with(base) else None
     gain = ""
-    if before is not None and entry.variant.compares_with(before):
+    if before is not None:
         gain = f", {gain_text(before.metrics.makespan, metrics.makespan)} against {session.base}"
         names = entry.variant.priced_unlike(before)
         gain += f", {unlike_in_words(names)}" if names else ""

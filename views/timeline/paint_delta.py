@@ -19,7 +19,9 @@ from views.timeline.stack import Row
 def lead_in(session: Session) -> Lead | None:
     """The lead of the active variant over the base; None where they are not compared, or not yet."""
     base, active = session.base_entry, session.active_entry
-    match = match_of(session, base, active) if base is not None and active is not None else None
+    if base is None or active is None or not active.compares_with(base):
+        return None
+    match = match_of(session, base, active)
     return lead_of(match) if match is not None and match.base is not match.other else None
 
 
@@ -34,6 +36,14 @@ def end_text(session: Session, lead: Lead) -> str:
     """What the row comes to: the difference of the makespans, with the percentage that the header has."""
     change = f" ({gain_text(lead.makespan + lead.end, lead.makespan)})" if lead.end else ""
     return f"{lead_text(lead.end, session.base)} at the end{change}"
+
+
+def earlier_text(session: Session) -> str:
+    """Which of the two are of an earlier machine or other costs, so that no lead is shown; empty where neither is."""
+    both = (session.base_entry, session.active_entry)
+    keys = [e.key for e in both if e is not None and e.variant is not None and not e.of_this_machine]
+    verb = "is" if len(keys) == 1 else "are"
+    return f"out of date: {' and '.join(keys)} {verb} of an earlier machine or other costs" if keys else ""
 
 
 def card_of_lead(session: Session, time: int) -> tuple[str, ...]:
@@ -54,6 +64,9 @@ def paint_delta(painter: QPainter, scene: Scene, row: Row) -> None:
     """How far ahead of the base the active variant is."""
     lead = lead_in(scene.session)
     if lead is None:
+        earlier = earlier_text(scene.session)
+        if earlier:
+            _paint_words(painter, scene, row, earlier)
         return
     window = scene.window
     middle = scene.y(row.top) + row.height / 2

@@ -59,7 +59,7 @@ def unlike(session: Session, entry: Entry) -> tuple[str, ...]:
     base = session.base_entry
     if entry.variant is None or base is None or base.variant is None or base is entry:
         return ()
-    return entry.variant.priced_unlike(base.variant) if entry.variant.compares_with(base.variant) else ()
+    return entry.variant.priced_unlike(base.variant) if entry.compares_with(base) else ()
 
 
 OVER = "▲"
@@ -102,7 +102,7 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
     base = session.base_entry
     if entry.key == session.base:
         figures.append(Figure("", "base", _gain_width(session), "muted"))
-    elif base is not None and base.variant is not None and variant.compares_with(base.variant):
+    elif base is not None and base.variant is not None and entry.compares_with(base):
         before, after = base.variant.metrics.makespan, metrics.makespan
         text = gain_text(before, after)
         role = "muted" if text.startswith("±") else "gain" if after < before else "loss"
@@ -111,7 +111,8 @@ def figures_of(session: Session, entry: Entry) -> tuple[Figure, ...]:
             text, role = f"{text} {UNLIKE}", "muted"
         figures.append(Figure("", text, _gain_width(session), role))
     else:
-        figures.append(Figure("", "", _gain_width(session)))
+        earlier = base is not None and base.variant is not None and entry.of_this_machine and not base.of_this_machine
+        figures.append(Figure("", f"{session.base} stale" if earlier else "", _gain_width(session), "muted"))
     return tuple(figures)
 
 
