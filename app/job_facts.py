@@ -11,10 +11,10 @@ from engine.ir.module import Module
 from engine.session.session import Facts
 from views.export.port import Known
 
-_CAPTURED = "Captured: the job knows itself again by its program, arguments and mesh."
+_CAPTURED = "Captured: what is found is for a job with the same program, arguments and mesh."
 _DUMPED = (
-    "A bare dump: the job knows itself again by its module after partitioning, for which it compiles its step once "
-    "more at its start. A captured step (lapstrake capture) needs no such compilation."
+    "A bare dump: what is found is for a job whose module after partitioning is this one. To tell, the job compiles "
+    "its step once more at its start; from a captured step (lapstrake capture) it can tell without."
 )
 _SCHEDULED = (
     "Dumped after its compiler had scheduled it: no job can be compared with that. Its bundle is to be looked at; for "

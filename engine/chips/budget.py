@@ -104,6 +104,14 @@ class Budget:
             parts.append(f"total={self.total}" if parts else str(self.total))
         return ",".join(parts) or "unlimited"
 
+    def in_words(self) -> str:
+        """Read in a sentence: ``at most 8 operations in flight (permute 4, gather 2)``."""
+        names = {kind: name for name, kind in KIND_NAMES.items()}
+        kinds = ", ".join(f"{names[kind]} {limit}" for kind, limit in self.by_kind)
+        if self.total is None:
+            return f"at most so many operations in flight: {kinds}" if kinds else "any number of operations in flight"
+        return f"at most {self.total} operations in flight{f' ({kinds})' if kinds else ''}"
+
     def on(self, usual: Budget) -> Budget:
         """What is in force on a chip whose own budget is `usual`: a total alone leaves the limits by kind as they are.
 

@@ -36,11 +36,18 @@ def explain(said: str, text: str, path: str) -> InputError:
         line, column = len(lines), len(lines[-1]) + 1
     if not "\n".join([lines[line - 1][max(column, 1) - 1 :], *lines[line:]]).strip():
         message = f"the text ends too early: a computation with instructions was expected ({message})"
+    elif line > 1 and _ends_within(lines, line):
+        message = f"the text ends too early, within an instruction: was the file cut off? ({message})"
     elif message == "expects name" and lines[line - 1].strip() == "}":
         message = f"a computation without instructions: at least one was expected ({message})"
     if sum(begun.startswith("HloModule") for begun in lines[:line]) > 1 and lines[line - 1].startswith("HloModule"):
         message = f"a second module begins here; give them one by one ({message})"
     return InputError(message, Place(path, line, max(column, 1), lines[line - 1]))
+
+
+def _ends_within(lines: list[str], line: int) -> bool:
+    """Whether a module's text ends in its line `line` without the brace that closes a computation."""
+    return not "".join(lines[line:]).strip() and not lines[line - 1].rstrip().endswith("}")
 
 
 def explain_mlir(said: str, text: str, path: str) -> InputError:

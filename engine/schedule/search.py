@@ -37,14 +37,14 @@ def order_within(instance: Instance, fallback: list[int] | None, fallback_peak: 
     if fallback is None and find_order(instance, instance.limit, None) is None:
         budget = smallest_budget(instance)
         raise Infeasible(
-            f"no order of {problem.graph.name} keeps at most {problem.budget} operations in flight, since some must "
+            f"no order of {problem.graph.name} keeps {problem.budget.in_words()}, since some must "
             f"overlap; the smallest budget that an order fits is {budget}",
             smallest_budget=str(budget),
         )
     peak = least_peak(instance, fallback_peak if fallback is not None else None)
     raise Infeasible(
-        f"no order of {problem.graph.name} stays under a memory cap of {bytes_text(cap or 0)} within a budget of "
-        f"{problem.budget}; the least peak found is {bytes_text(peak)} ({peak:,} bytes)",
+        f"no order of {problem.graph.name} stays under a memory cap of {bytes_text(cap or 0)} with "
+        f"{problem.budget.in_words()}; the least peak found is {bytes_text(peak)} ({peak:,} bytes)",
         least_peak=peak,
     )
 

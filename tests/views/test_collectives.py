@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from engine.session import edits
+from engine.session.given import GivenFile, Recording, RecordingKind
 from engine.session.plan import AS_LOADED
 from tests.views.fake_host import FakeHost, active_plan, host_of
 from tests.views.synthetic import BEST, variant
@@ -66,3 +67,19 @@ class TestCollectives:
         pane = Collectives(none)
         qtbot.addWidget(pane)
         assert "decompose" in pane.note.text()
+
+
+def test_what_was_recorded_is_not_sent_to_a_plan_line_that_does_nothing(qtbot: QtBot) -> None:
+    recorded = Recording(RecordingKind.PROFILE, GivenFile("/a/run.xplane.pb", "1"))
+    bare = replace(variant(1, plan=AS_LOADED, name="as loaded"), candidates=())
+    host = host_of(bare, replace(bare, name="measured", recording=recorded))
+    first, second = host.store.state.entries
+    second = replace(second, recording=recorded)
+    host.store.settle(entries=(first, second))
+    pane = Collectives(host)
+    qtbot.addWidget(pane)
+    assert pane.note.text().startswith("B was recorded and follows no plan. Activate A and set “decompose”")
+    host.store.settle(entries=(second,))
+    assert pane.note.text() == (
+        "B was recorded and follows no plan. Open its module to see what decomposing would save."
+    )

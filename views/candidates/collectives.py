@@ -197,10 +197,24 @@ def _no_verdicts(session: Session) -> str:
             "come with partitioning. Open a dump from after that (--xla_dump_hlo_pass_re=spmd-partitioning)."
         )
     if all(edits.options_of(e.plan, "decompose") is None for e in shown):
-        return "No variant decomposes anything. Set “decompose” in the plan line to auto to see what it would save."
+        return _not_asked(session, shown)
     if any(e.error for e in shown):
         return "No variant has a result yet; the errors are in the timelines."
     return "This module has no collectives: it runs on one device, or nothing is communicated."
+
+
+def _not_asked(session: Session, shown: tuple[Entry, ...]) -> str:
+    """How to see verdicts where no plan decomposes; what was recorded follows none, and has none to set."""
+    active = session.active_entry
+    planned = [e.key for e in shown if e.recording is None]
+    if active is None or active.recording is None:
+        return "No variant decomposes anything. Set “decompose” in the plan line to auto to see what it would save."
+    if planned:
+        return (
+            f"{active.key} was recorded and follows no plan. Activate {planned[0]} and set “decompose” in the plan "
+            "line to auto to see what it would save."
+        )
+    return f"{active.key} was recorded and follows no plan. Open its module to see what decomposing would save."
 
 
 def _item(sites: tuple[Candidate, ...], lines: tuple[str, str, str, str]) -> QStandardItem:

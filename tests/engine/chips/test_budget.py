@@ -26,6 +26,10 @@ def test_the_forms_of_the_manual() -> None:
     assert Budget.parse(" permute=4, gather=1 ,total=5") == Budget(5, ((Kind.PERMUTE, 4), (Kind.ALL_GATHER, 1)))
     assert Budget.parse("unlimited") == Budget()
     assert str(Budget(5, ((Kind.PERMUTE, 4),))) == "permute=4,total=5"
+    assert Budget(5, ((Kind.PERMUTE, 4),)).in_words() == "at most 5 operations in flight (permute 4)"
+    assert Budget(5).in_words() == "at most 5 operations in flight"
+    assert Budget(None, ((Kind.PERMUTE, 4),)).in_words() == "at most so many operations in flight: permute 4"
+    assert Budget().in_words() == "any number of operations in flight"
 
 
 @pytest.mark.parametrize(

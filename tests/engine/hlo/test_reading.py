@@ -177,6 +177,13 @@ def test_places_are_counted_as_editors_count_them() -> None:
             read_here(text.replace("LINE", line).encode(), "t")
 
 
+@pytest.mark.parametrize("end", ['op_name="a/b', "op_na", "op_name=", 'op_name="a"'])
+def test_a_file_that_was_cut_off_is_said_to_be(end: str) -> None:
+    text = f"HloModule t\n\nENTRY m {{\n  x = f32[2] parameter(0), metadata={{{end}"
+    with pytest.raises(InputError, match="the text ends too early"):
+        read_here(text.encode(), "t")
+
+
 def test_what_xla_says_of_a_part_of_a_proto_has_no_place() -> None:
     assert str(explain("was parsing 1:2: error: odd", "", "m.pb")) == (
         "m.pb: XLA cannot read it: was parsing 1:2: error: odd"
