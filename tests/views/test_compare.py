@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 from pytestqt.qtbot import QtBot
 
 from engine.session import edits
+from engine.session.plan import MachineSpec
 from engine.timeline.timeline import Metrics
 from tests.views.fake_host import FakeHost
 from tests.views.synthetic import BEST, variant
@@ -156,3 +157,26 @@ class TestCompare:
 
     def test_ticks_are_round(self) -> None:
         assert round_steps(0.0, 10.0, 5) == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+
+    def test_while_all_are_planned_anew_what_they_took_is_told_without_a_gain(
+        self, qtbot: QtBot, host: FakeHost
+    ) -> None:
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        host.store.become("Chip", edits.on_machine(host.store.state, MachineSpec("b200")))
+        assert pane.lines() == ()
+        assert pane.text.text() == "Waiting for A, B."
+        rows = [[item.text() for n in range(13) if (item := pane.table.item(row, n))] for row in range(2)]
+        assert [row[0] for row in rows] == ["A", "B"]
+        assert all("planning …" in row for row in rows)
+        assert all(any(text.startswith("out of date: ") for text in row) for row in rows)
+        assert not any("%" in text for row in rows for text in row)
+
+    def test_a_file_that_could_not_be_read_is_not_waited_for(self, qtbot: QtBot, host: FakeHost) -> None:
+        pane = ComparePane(host)
+        qtbot.addWidget(pane)
+        entries = tuple(replace(e, variant=None) for e in host.store.state.entries)
+        host.store.reset(replace(host.store.state, entries=entries))
+        assert pane.text.text() == "Waiting for the first variant."
+        host.store.settle(problem="no HLO")
+        assert pane.text.text() == "The file could not be read."

@@ -92,16 +92,16 @@ class ComparePane(QWidget):
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
         if "modules" in changed and self._gone.went(session):
             self._tried = ()
-        if changed & {"entries", "active", "base", "modules"}:
+        if changed & {"entries", "active", "base", "modules", "problem"}:
             self.refresh()
 
     def refresh(self) -> None:
         session = self._host.store.state
         self._lines = self._gather(session)
         self._failed = tuple(
-            Failed(e.key, e.title, e.plan, e.error, _module(session, e), e.ending, session.alike(e))
+            Failed(e.key, e.title, e.plan, e.error or _earlier(e), _module(session, e), e.ending, session.alike(e))
             for e in session.entries
-            if e.error
+            if e.error or e.stale
         )
         self.table.show_rows(
             self._lines, self._failed, active=session.active, base=session.base, modules=len(session.modules)
@@ -153,8 +153,10 @@ class ComparePane(QWidget):
         if session.problem:
             return "The file could not be read."
         if not self._lines:
-            pending = any(entry.pending for entry in session.entries)
-            return "Waiting for the first variant." if pending or not self._failed else "No variant has a result."
+            pending = [entry.key for entry in session.entries if entry.pending]
+            if not pending:
+                return "No variant has a result." if self._failed else "Waiting for the first variant."
+            return f"Waiting for {', '.join(pending)}." if self._failed else "Waiting for the first variant."
         entry = session.active_entry
         if entry is not None and self._tried_with(entry):
             answers = [self._host.predicted(entry.asking(plan)) for plan in self._tried]
@@ -218,6 +220,11 @@ class ComparePane(QWidget):
     def lines(self) -> Sequence[Line]:
         """What the table shows."""
         return self._lines
+
+
+def _earlier(entry: Entry) -> str:
+    """What is known of an entry while its present plan has no result yet: no figure to compare."""
+    return f"out of date: {time_text(entry.variant.metrics.makespan)} before the change" if entry.variant else ""
 
 
 def _module(session: Session, entry: Entry) -> str:

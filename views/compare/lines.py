@@ -53,6 +53,6 @@ class Failed:
     why: str
     module: str = ""
     ending: str = "failed"
-    """``failed`` or ``cancelled``."""
+    """``failed`` or ``cancelled``; empty while its result is still to come."""
     alike: str = ""
     """Key of a variant above it that has none for the same reason."""

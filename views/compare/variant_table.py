@@ -139,7 +139,7 @@ class VariantTable(QTableWidget):
         for column, text in enumerate(texts):
             self._cell(row, column, text, theme.text, strong=strong)
         role = theme.loss if failed.ending == "failed" else theme.muted
-        self._cell(row, len(_HEAD), failed.ending, role, right=True)
+        self._cell(row, len(_HEAD), failed.ending or "planning …", role, right=True)
         why = f"as {failed.alike}" if failed.alike else failed.why.split("\n", 1)[0]
         self._cell(row, len(_HEAD) + 1, why, role)
         for column in (len(_HEAD), len(_HEAD) + 1):

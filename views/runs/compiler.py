@@ -22,7 +22,7 @@ from engine.session.session import Session
 from views.icons import icon
 from views.ports import Host, follow, in_view
 from views.runs.message import Message, Way
-from views.runs.rows import devices_needed
+from views.runs.rows import devices_needed, waiting_text
 from views.runs.runner import CompiledRow, Runner, Stage
 from views.runs.table import plain_table
 from views.runs.targets import default_target, targets_for
@@ -108,7 +108,7 @@ class CompilerPage(QWidget):
             QGuiApplication.clipboard().setText(command)
 
     def _session_changed(self, session: Session, changed: frozenset[str]) -> None:
-        if changed & {"entries", "active", "modules"} and in_view(self):
+        if changed & {"entries", "active", "modules", "problem"} and in_view(self):
             self.refresh()
 
     def refresh(self) -> None:
@@ -178,8 +178,10 @@ class CompilerPage(QWidget):
 def _next(session: Session) -> str:
     if not session.path:
         return "Open a module to have it compiled."
+    if session.problem:
+        return "The file could not be read."
     if session.active_variant is None:
-        return "Waiting for the first variant."
+        return waiting_text(session)
     return (
         "“Compile” asks the production compiler, which needs no device, for its own schedule of the module as loaded "
         "and of the active plan. Each becomes a variant with the compiler's times."

@@ -21,7 +21,7 @@ from engine.session.session import Session
 from views.ports import Host, follow, in_view
 from views.runs.controls import Choice, Controls
 from views.runs.message import Message, Way
-from views.runs.rows import Row, devices_needed, origin_of, platform_facts, rows_of, runnable, shortage
+from views.runs.rows import Row, devices_needed, origin_of, platform_facts, rows_of, runnable, shortage, waiting_text
 from views.runs.runner import Runner, Stage, Task
 from views.runs.table import plain_table
 from views.theme import GRID, axis_font
@@ -99,7 +99,7 @@ class DevicesPage(QWidget):
             self._last = None
             self.choice.forget()
             self.controls.alone = False
-        if changed & {"entries", "active", "base", "modules"} and in_view(self):
+        if changed & {"entries", "active", "base", "modules", "problem"} and in_view(self):
             self.refresh()
 
     def refresh(self) -> None:
@@ -160,8 +160,10 @@ class DevicesPage(QWidget):
     def _next(self, session: Session) -> str:
         if not session.path:
             return "Open a module to run it."
+        if session.problem:
+            return "The file could not be read."
         if not self.choice.count():
-            return "Waiting for the first variant."
+            return waiting_text(session)
         if not self.choice.keys():
             return "Choose at least one variant to run."
         return (

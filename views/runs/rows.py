@@ -40,6 +40,14 @@ class Row:
     """Whether the executable kept the chosen order."""
 
 
+def waiting_text(session: Session) -> str:
+    """Why nothing can be run yet: what is waited for, or that it has ended without a result."""
+    pending = [entry.key for entry in session.entries if entry.pending]
+    if pending:
+        return f"Waiting for {', '.join(pending)}."
+    return "No variant has a result." if session.entries else "Waiting for the first variant."
+
+
 def runnable(session: Session) -> tuple[Entry, ...]:
     """Entries of the active module that show plans: profiles show the module of one of these, and the module in a
     compiler's schedule is not the one that the compiler ends with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -224,3 +225,14 @@ def test_what_the_buttons_do_is_copied_as_commands(pane: RunsPane, host: FakeHos
     assert copied["Verify"].startswith("lapstrake verify step.hlo")
     pane.compiler.copy.click()
     assert "--target tpu:v4:2x2x2" in QGuiApplication.clipboard().text()
+
+
+def test_a_file_that_could_not_be_read_is_not_waited_for(pane: RunsPane, host: FakeHost) -> None:
+    entries = tuple(replace(e, variant=None) for e in host.store.state.entries)
+    host.store.reset(replace(host.store.state, entries=entries))
+    assert pane.devices.message.text.text() == "Waiting for A, B."
+    host.store.settle(problem="no HLO")
+    assert pane.devices.message.text.text() == "The file could not be read."
+    failed = tuple(replace(e, error="out of range") for e in entries)
+    host.store.reset(replace(host.store.state, entries=failed, problem=""))
+    assert pane.devices.message.text.text() == "No variant has a result."
