@@ -13,11 +13,13 @@ from engine.chips.budget import Kind
 from engine.cost.costs import Origin
 from engine.cost.imports import ImportedCosts
 from engine.cost.programs import prepare
+from engine.execute.targets import Target
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
 from engine.passes.candidate import Candidate
 from engine.session.evaluation import Evaluator
 from engine.session.plan import BEST_PASSES, Plan, plain_plan
+from engine.session.production import Production
 from engine.session.variant import Variant
 from tests.places import SAMPLES
 
@@ -109,6 +111,19 @@ def test_the_higher_origin_is_weighed_and_other_costs_decide_anew() -> None:
         assert found.gate is not None
         assert found.gate.comm_from == TABLE
     assert not of(decided(module, measured), "all-gather").chosen
+
+
+def test_what_a_compiler_is_given_is_decided_by_the_same_times() -> None:
+    module, costs = sample(), given(all_gather=1)
+    target = Target.parse("tpu:v4:2x2x2")
+    decisions = []
+    for imports in ((), (costs,)):
+        production = Production(module, target, imports=imports)
+        made = production.transformed(BEST)
+        wanted = Evaluator(module, production.spec, imports).transform(BEST)
+        assert made.candidates == wanted.candidates
+        decisions.append(next(c.chosen for c in made.candidates if c.id == "all-gather"))
+    assert decisions == [True, False]
 
 
 def test_a_report_says_where_the_terms_come_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
