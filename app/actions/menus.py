@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from app.explorer import Explorer
 
 
+_OF_SLICE = ("copy-selection", "measure", "to-operand", "to-user", "note")
+_OF_HEADER = ("base", "fold", "rename", "duplicate", "move-up", "move-down", "remove")
+"""What a right click in the timelines offers for a slice, and for a variant's header."""
+
+
 def install(explorer: Explorer) -> Mapping[str, QAction]:
     """Make every action, put it into its menu and onto the widget where its keys work."""
     window = explorer.window
@@ -40,6 +45,8 @@ def install(explorer: Explorer) -> Mapping[str, QAction]:
             if action.separated:
                 menus[action.menu].addSeparator()
             menus[action.menu].addAction(item)
+    lanes = window.timelines.view.lanes
+    lanes.of_slice, lanes.of_header = [made[id_] for id_ in _OF_SLICE], [made[id_] for id_ in _OF_HEADER]
     _add_recent(explorer, menus["File"], made["reload"])
     _add_panes(explorer, menus["View"])
     follow(window, explorer.store, lambda session, changed: _enable(made, session))

@@ -60,3 +60,10 @@ def test_the_title_shows_brackets_of_a_file_as_they_are(explorer: Explorer) -> N
     explorer.store.reset(edits.begun("/data/run[*].hlo"))
     assert explorer.window.windowTitle() == "run[*][*].hlo[*] — Lapstrake"
     explorer.store.reset(Session())
+
+
+def test_a_right_click_in_the_timelines_offers_what_the_table_has(explorer: Explorer) -> None:
+    lanes = explorer.window.timelines.view.lanes
+    assert [action.text() for action in lanes.of_slice][:2] == ["Copy names", "Measure the selection"]
+    assert "Remove the variant" in [action.text() for action in lanes.of_header]
+    assert all(explorer.actions[action.objectName()] is action for action in (*lanes.of_slice, *lanes.of_header))

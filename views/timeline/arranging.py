@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from engine.session.lanes import Lanes
@@ -38,6 +39,9 @@ class Arranging:
     def __init__(self, view: TimelineView, store: Store[Session]) -> None:
         self._view = view
         self._store = store
+        self.of_slice: Sequence[QAction] = ()
+        self.of_header: Sequence[QAction] = ()
+        """What is offered for the selection, and for the active entry."""
         self._carried: Carried | None = None
 
     # Mouse
@@ -90,11 +94,21 @@ class Arranging:
         return found[0] if found is not None and found[0].kind in _LANES else None
 
     def menu(self, at: QPointF) -> QMenu | None:
-        """What can be done with the lane at a point; None where there is none."""
+        """What can be done with the slice and the lane, or the header, at a point; None where there is none."""
+        found = self._view.row_at(at.y())
+        if found is not None and found[1] and self.of_header:
+            headed = QMenu(self._view)
+            headed.addActions(self.of_header)
+            return headed
         row = self.lane_at(at)
         if row is None:
             return None
         made = QMenu(self._view)
+        hit = self._view.hit_at(at)
+        if hit is not None:
+            made.addAction("Zoom to it").triggered.connect(lambda: self._view.go_to(hit))
+            made.addActions(self.of_slice)
+            made.addSeparator()
         pinned = row.label in self._lanes.pinned
         made.addAction("Unpin" if pinned else "Pin under the header").triggered.connect(lambda: self._pin(row))
         made.addAction("Move up").triggered.connect(lambda: self._step(row, -1))
@@ -105,7 +119,19 @@ class Arranging:
         made.addAction("Lanes as they come").triggered.connect(lambda: self._become("Lanes as they come", Lanes()))
         return made
 
+    def mean(self, at: QPointF) -> None:
+        """Select the slice, or make the entry active, that a menu at a point is about."""
+        view = self._view
+        found, hit = view.row_at(at.y()), view.hit_at(at)
+        if found is not None and found[1]:
+            key = view.session.entries[found[0].entry].key
+            if key != view.session.active:
+                view.activate(key)
+        elif hit is not None and hit != view.anchor:
+            view.select(hit)
+
     def open_menu(self, at: QPoint) -> None:
+        self.mean(QPointF(at))
         made = self.menu(QPointF(at))
         if made is not None:
             made.aboutToHide.connect(made.deleteLater)

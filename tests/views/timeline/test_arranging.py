@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, QSize, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 
+from engine.session import edits
 from tests.views.fake_host import FakeHost
 from views.timeline.overlay import Hit, slice_rect
 from views.timeline.scene import AXIS
@@ -120,6 +122,36 @@ def test_keys_act_on_the_lane_of_the_selection(view: TimelineView, host: FakeHos
     view.lanes.show_all()
     assert labels(view)[0] == "compute"
     assert host.store.state.lanes.hidden == ()
+
+
+def test_a_right_click_means_what_is_under_it(view: TimelineView, host: FakeHost) -> None:
+    copied, named = QAction("Copy names"), QAction("Name the variant …")
+    view.lanes.of_slice, view.lanes.of_header = [copied], [named]
+    variant = host.store.state.entries[0].variant
+    assert variant is not None
+    row = row_of(view, "compute")
+    place = slice_rect(view.scene(), Hit(0, int(np.flatnonzero(variant.timeline.lane == row.lane)[0])))
+    assert place is not None
+    at = place.center()
+    hit = view.hit_at(at)
+    assert hit is not None
+    view.lanes.mean(at)
+    assert view.anchor == hit
+    assert host.store.state.selection.instructions
+    assert host.store.state.active == "A"
+    menu = view.lanes.menu(at)
+    assert menu is not None
+    titles = [action.text() for action in menu.actions() if action.text()]
+    assert titles[:3] == ["Zoom to it", "Copy names", "Pin under the header"]
+    header = QPointF(300, AXIS + 3)
+    host.store.become("Activate", edits.activated(host.store.state, "B"))
+    view.lanes.mean(header)
+    assert host.store.state.active == "A"
+    headed = view.lanes.menu(header)
+    assert headed is not None
+    assert headed.actions() == [named]
+    for made in (menu, headed):
+        made.deleteLater()
 
 
 def test_a_lanes_menu_says_what_can_be_done(view: TimelineView, host: FakeHost) -> None:
