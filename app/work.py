@@ -11,7 +11,7 @@ from engine.cost.imports import ImportedCosts, parse_costs
 from engine.cost.program import Program
 from engine.errors import LapstrakeError
 from engine.export.captured import check_bundled, check_dumped, with_mesh
-from engine.hlo.partitions import is_partitioned
+from engine.hlo.partitions import awaits_partitioning
 from engine.hlo.reading import read_here
 from engine.ir.module import JobMesh, Module, Source
 from engine.passes.pipeline import Pipeline
@@ -176,7 +176,7 @@ def facts_of(module: Module) -> Facts:
         partitions=module.header.devices,
         scheduled=module.is_scheduled,
         sha256=module.source.sha256 if module.source is not None else "",
-        whole=module.header.num_partitions > 1 and not is_partitioned(module.proto),
+        whole=module.header.num_partitions > 1 and awaits_partitioning(module),
         notes=module.notes,
         plans=tuple(first_plans(module)),
         best_passes=best_passes(module),

@@ -10,6 +10,7 @@ from app.cli import loading
 from app.cli.console import note, progress
 from app.cli.main import BAD_ANSWER, DONE
 from engine.execute.verifying import Verification, check_runnable, verify
+from engine.export.captured import check_dumped
 from engine.quantities import counted_text
 
 
@@ -17,6 +18,7 @@ def run(arguments: Namespace) -> int:
     """Print the comparison; 1 when the numbers differ by more than the tolerance."""
     with progress(arguments) as control:
         module = loading.load(arguments.file, control.part(0.0, 0.1))
+        check_dumped(module)
         check_runnable(module, module, arguments.platform)  # before the plan is made in vain
         evaluator = loading.evaluator(module, arguments)
         plan, said = loading.plan_or_best(arguments, evaluator, control.part(0.1, 0.2))

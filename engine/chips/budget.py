@@ -53,6 +53,9 @@ KIND_PLURALS: Mapping[Kind, str] = MappingProxyType(
 """As sentences name several."""
 
 _LIMIT = re.compile(r"\s*(?:([A-Za-z][\w-]*)\s*=\s*)?(\d+)\s*")
+MOST = 1_000_000
+"""Highest limit that is taken: what is over it was mistyped, since no program has as many in flight."""
+
 _EXPECTED = "a budget is a number, or limits by kind such as 'permute=4,gather=1,total=5'"
 
 
@@ -80,7 +83,13 @@ class Budget:
             found = _LIMIT.fullmatch(piece)
             if found is None:
                 raise UsageError(f"{_EXPECTED}; '{piece.strip()}' in '{text}' is neither")
-            name, limit = found[1] or "total", int(found[2])
+            digits = found[2].lstrip("0")
+            if len(digits) > len(str(MOST)) or int(digits or "0") > MOST:
+                raise UsageError(
+                    f"a limit in '{text[:60]}' is over {MOST:,}, which is more than any program has in flight; "
+                    "'unlimited' allows any number"
+                )
+            name, limit = found[1] or "total", int(digits or "0")
             if limit == 0:
                 raise UsageError(f"'{text}' allows no operation in flight: a limit is at least 1")
             if found[1] is None and number:

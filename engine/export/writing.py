@@ -59,6 +59,8 @@ def check_writable(path: str | os.PathLike[str], *, makes_folders: bool = False)
 def _refusal(target: Path, error: OSError) -> UsageError:
     """Why nothing can be made in the folder of `target`."""
     if isinstance(error, FileNotFoundError):
+        if target.parent.is_dir():  # as /proc refuses
+            return UsageError(f"cannot write {target}: nothing can be made in the folder {target.parent}; name another")
         return UsageError(f"cannot write {target}: there is no folder {target.parent}; make it, or name another place")
     return UsageError(f"cannot write {target}: {error.strerror}")
 

@@ -21,7 +21,7 @@ from engine.hlo.decoding import HloBytes, HloText, StableHlo, decode, refuse_for
 from engine.hlo.dump import describe_folder
 from engine.hlo.header import parse_header
 from engine.hlo.hlo_pb2 import HloModuleProto
-from engine.hlo.partitions import grouped_in, infer_counts, is_partitioned, misnamed, uncovered
+from engine.hlo.partitions import awaits_partitioning, grouped_in, infer_counts, misnamed, uncovered
 from engine.hlo.verifying import verify
 from engine.hlo.zipped import archive_of, read_member
 from engine.ir.module import Header, Module, Source
@@ -177,12 +177,20 @@ def _assemble(parsed: xla.Parsed, path: str, header: Header) -> Module:
     if wrong is not None:
         raise InputError(f"{path}: the module is not valid HLO: {wrong}")
     notes = [said for said in (note, uncovered(grouped, header)) if said is not None]
-    if header.num_partitions > 1 and not is_partitioned(proto):
-        notes.append(
-            f"The module is not partitioned yet: it has shardings for {header.num_partitions} partitions and no "
-            "collectives. Dump it after SPMD partitioning (--xla_dump_hlo_pass_re=spmd-partitioning) to see them."
+    module = Module(proto, header, tuple(notes))
+    if header.num_partitions == 1 or not awaits_partitioning(module):
+        return module
+    if grouped:
+        which = (
+            "and collectives only in what is written for one device (shard_map). The rest has the shapes of all "
+            "devices together, and so have its figures"
         )
-    return Module(proto, header, tuple(notes))
+    else:
+        which = "and no collectives"
+    return module.with_notes(
+        f"The module is not partitioned yet: it has shardings for {header.num_partitions} partitions {which}. Dump it "
+        "after SPMD partitioning (--xla_dump_hlo_pass_re=spmd-partitioning) to see what one device runs."
+    )
 
 
 def _explain_death(error: worker.Died, data: bytes, path: str) -> InputError:

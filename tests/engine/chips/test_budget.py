@@ -24,6 +24,8 @@ def test_text_and_budget_are_inverse(budget: Budget) -> None:
 def test_the_forms_of_the_manual() -> None:
     assert Budget.parse("4") == Budget(4)
     assert Budget.parse(" permute=4, gather=1 ,total=5") == Budget(5, ((Kind.PERMUTE, 4), (Kind.ALL_GATHER, 1)))
+    assert Budget.parse("1000000") == Budget(1_000_000)
+    assert Budget.parse("0000000004") == Budget(4)
     assert Budget.parse("unlimited") == Budget()
     assert str(Budget(5, ((Kind.PERMUTE, 4),))) == "permute=4,total=5"
     assert Budget(5, ((Kind.PERMUTE, 4),)).in_words() == "at most 5 operations in flight (permute 4)"
@@ -40,6 +42,9 @@ def test_the_forms_of_the_manual() -> None:
         ("permute", "is neither"),
         ("-1", "is neither"),
         ("0", "at least 1"),
+        ("1000001", "over 1,000,000, which is more than any program has in flight; 'unlimited'"),
+        ("permute=99999999999999999999999", "over 1,000,000"),
+        ("9" * 5000, "over 1,000,000"),
         ("permute=0", "at least 1"),
         ("permutes=4", "no kind is called 'permutes'; there are: permute, gather"),
         ("4,5", "'5' in '4,5' names no kind"),

@@ -135,6 +135,12 @@ def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="only Linux has a folder that takes no files from anybody")
+def test_a_folder_that_takes_no_files_is_not_said_to_be_missing() -> None:
+    with pytest.raises(UsageError, match="nothing can be made in the folder /proc; name another"):
+        check_writable("/proc/x.hlo")
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     target = tmp_path / "none" / "report.html"
     said = f"there is no folder {target.parent}; make it"

@@ -94,6 +94,31 @@ def test_a_module_that_is_not_partitioned_says_so() -> None:
     assert "not partitioned yet" in read_here(text.encode()).notes[0]
 
 
+MANUAL = """HloModule whole, num_partitions=4
+body {
+  a = f32[16,64] parameter(0)
+  ROOT g = f32[64,64] all-gather(a), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0},
+    use_global_device_ids=true
+}
+
+ENTRY main {
+  p = f32[64,64] parameter(0), sharding={devices=[4,1]<=[4]}
+  one = (f32[16,64]) custom-call(p), custom_call_target="xla.sdy.GlobalToLocalShape"
+  a = f32[16,64] get-tuple-element(one), index=0
+  b = f32[64,64] call(a), to_apply=body
+  ROOT r = f32[64,256] custom-call(b), custom_call_target="xla.sdy.LocalToGlobalShape"
+}
+"""
+
+
+def test_collectives_written_by_hand_do_not_make_a_module_partitioned() -> None:
+    (said,) = read_here(MANUAL.encode()).notes
+    assert "not partitioned yet" in said
+    assert "collectives only in what is written for one device" in said
+    done = MANUAL.replace("xla.sdy.GlobalToLocalShape", "mine").replace("xla.sdy.LocalToGlobalShape", "mine")
+    assert not read_here(done.encode()).notes
+
+
 def test_elided_constants_are_remembered_and_said() -> None:
     text = BIG_CONSTANT.replace("{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}", "{...}")
     module = read_here(text.encode())
