@@ -16,6 +16,8 @@ from typing import Any
 
 from engine.control import Cancelled
 from engine.errors import LapstrakeError, WorkerError
+from engine.quantities import bytes_text
+from engine.worker import memory
 from engine.worker.child import Cancel, Raised, Request, Returned, Step, Told, serve
 
 GRACE = 1.0
@@ -31,6 +33,8 @@ _STARVED = re.compile(
 )
 """How libraries die of want of memory; a thread that cannot be made wants memory for its stack."""
 _TAIL = 1 << 16
+_WATCH = 0.2
+"""Seconds between two looks at the memory that a worker takes."""
 _REMEMBERED = 16
 
 
@@ -153,6 +157,7 @@ class Call:
         self._limit = deadline
         self._end = None if deadline is None else time.monotonic() + deadline
         self._kill_at: float | None = None
+        self._watched = 0.0
         self._done = False
         self._value: Any = None
         self._error: LapstrakeError | None = None
@@ -236,6 +241,22 @@ class Call:
             self._process.kill()
             doing = f" while {self.progress[1]}" if self.progress[1] else ""
             self._finish(error=TimedOut(f"no answer within {self._limit:g} s{doing}: the worker process was stopped"))
+        elif now - self._watched >= _WATCH:
+            self._watched = now
+            self._watch_memory()
+
+    def _watch_memory(self) -> None:
+        """End the call before the system does for want of memory, which may end other programs first."""
+        took = memory.takes_too_much(self._process.pid)
+        if not took:
+            return
+        self._process.kill()
+        doing = f" while {self.progress[1]}" if self.progress[1] else ""
+        said = (
+            f"stopped{doing}: it had taken {bytes_text(took)} of memory and left next to none on this machine. Close "
+            "other programs, or take a smaller module or a machine with more memory, and try again"
+        )
+        self._finish(error=Died(said, starved=True))
 
     def _finish_dead(self) -> None:
         code = self._process.exit_code()

@@ -108,7 +108,7 @@ def _answer(connection: Connection, request: Request) -> None:
     except LapstrakeError as error:
         answer = Raised(request.number, error)
     except MemoryError:
-        answer = Raised(request.number, OutOfMemory(f"out of memory while running {request.target}"))
+        answer = Raised(request.number, OutOfMemory("this machine has too little memory for it"))
     except Exception as error:
         answer = Raised(request.number, _unexpected(request.target, error))
     try:

@@ -17,7 +17,7 @@ import pytest
 
 from engine.control import Cancelled, Control
 from engine.errors import InputError, WorkerError
-from engine.worker import Died, TimedOut
+from engine.worker import Died, TimedOut, memory
 from engine.worker.call import last_words
 from engine.worker.pool import Pool
 
@@ -141,6 +141,34 @@ def test_a_deadline_kills_and_says_what_was_going_on(pool: Pool) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX")
+def test_a_call_that_leaves_no_memory_is_stopped_and_says_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "takes_too_much", lambda pid: 17 << 30 if pid else 0)
+    with pytest.raises(Died, match=r"had taken 17\.0 GiB of memory and left next to none.*Close other") as died:
+        pool.call(f"{JOBS}:hang")
+    assert died.value.starved
+    monkeypatch.undo()
+    assert pool.call(f"{JOBS}:add", 2, b=3) == 5
+
+
+@pytest.mark.parametrize(("available", "stopped"), [(0.5, False), (0.05, True)])
+def test_a_worker_is_too_large_only_where_memory_is_short(
+    monkeypatch: pytest.MonkeyPatch, available: float, stopped: bool
+) -> None:
+    monkeypatch.setattr(memory, "resident_bytes", lambda pid: 40)
+    monkeypatch.setattr(memory, "machine_bytes", lambda: (100, round(100 * available)))
+    assert bool(memory.takes_too_much(1)) == stopped
+    monkeypatch.setattr(memory, "resident_bytes", lambda pid: 20)
+    assert not memory.takes_too_much(1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked")
+def test_memory_is_told_of_processes_that_are_there() -> None:
+    total, available = memory.machine_bytes()
+    assert 0 < memory.resident_bytes(os.getpid()) < total
+    assert 0 < available <= total
+    assert memory.resident_bytes(None) == 0
+
+
 def test_what_the_worker_started_dies_with_it(pool: Pool, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     pool.call(f"{JOBS}:add", 1, 2)  # so that starting a worker takes none of the time
