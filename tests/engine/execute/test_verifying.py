@@ -15,7 +15,7 @@ from engine.errors import InputError, UnsupportedError, UsageError, WorkerError
 from engine.execute.environment import environment
 from engine.execute.inputs import load_inputs
 from engine.execute.memory import available_bytes, check_fits
-from engine.execute.verifying import verify
+from engine.execute.verifying import Output, Verification, verify
 from engine.hlo.hlo_pb2 import HloModuleProto
 from engine.hlo.reading import read_here
 from engine.ir.module import Module
@@ -334,3 +334,19 @@ def test_devices_that_run_ahead_do_not_starve_each_other() -> None:
     text = DEADLOCK.replace("num_partitions=4", "num_partitions=16").replace(LEFT, pairs)
     loop = module(text.replace("limit = s32[] add(who, one)", "limit = s32[] constant(50)"))
     assert verify(loop, loop, seeds=3, rendezvous=20.0, deadline=60.0).equal
+
+
+def test_amplified_rounding_is_not_what_equality_is_said_by() -> None:
+    """The original itself is as far from float64 as the largest value: what tells is float64 against float64."""
+    own = Output("own", "0", "f32[4]", 1.0, 1.0, 2.0, 0, 0, (0,), "4", "8")
+    wide = replace(own, precision="float64", error=0.0, original_error=None, tolerance=1e-9)
+    said = str(Verification((own, wide), "float64", 4, "cpu", (0,)))
+    assert "worst error 0 of the largest value against float64 (tolerance 1e-09)" in said
+    assert "computed in float64: exactly as expected. In the program's own types 1 result cannot be compared" in said
+    assert "the original itself is up to 1 of the largest value from float64" in said
+    wrong = str(Verification((own, replace(wide, error=0.5)), "float64", 4, "cpu", (0,)))
+    assert wrong.startswith("NOT EQUAL on 4 cpu devices, seed 0: worst error 0.5")
+    fine = str(
+        Verification((replace(own, error=1e-7, original_error=1e-7, tolerance=1e-5), wide), "float64", 4, "cpu", (0,))
+    )
+    assert "cannot be compared" not in fine
