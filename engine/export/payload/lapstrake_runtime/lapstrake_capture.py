@@ -40,6 +40,7 @@ from typing import Any
 
 SCHEMA = 1
 _BAD_USAGE = 2
+_INTERRUPTED = 130
 _PARTITIONERS = "spmd-partitioning|tpu-spmd-partitioning"
 _WHOLE = {
     "tpu": {
@@ -587,4 +588,7 @@ def _show_traceback(error: BaseException) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # who pressed the keys knows
+        sys.exit(_INTERRUPTED)
