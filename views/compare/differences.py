@@ -95,7 +95,7 @@ class DifferencePane(QWidget):
             self.observations.show_measured(measured, self._host.theme)
             return
         match = match_of(session, base, active) if base is not None and active is not None else None
-        if base is None or active is None or match is None or base is active:
+        if base is None or active is None or match is None or base is active or _apart(base, active):
             self._rows = ()
             self._shown = None
             self.text.setText(_nothing(session))
@@ -187,6 +187,11 @@ def _said(session: Session, base: Entry, active: Entry, match: Match) -> str:
     )
 
 
+def _apart(base: Entry, active: Entry) -> bool:
+    """Whether one result is still of an earlier machine or other costs, and the other of the present ones."""
+    return base.of_this_machine != active.of_this_machine
+
+
 def _nothing(session: Session) -> str:
     if not session.entries:
         return open_first("to see where its time goes")
@@ -194,5 +199,8 @@ def _nothing(session: Session) -> str:
         return "The active variant is the base. Click another header to compare it."
     base, active = session.base_entry, session.active_entry
     if base is not None and active is not None and base.variant is not None and active.variant is not None:
+        if _apart(base, active):
+            late = active if base.of_this_machine else base
+            return f"Out of date: {late.key} is of an earlier machine or other costs."
         return f"Matching {session.label(base.module)} and {session.label(active.module)} …"
     return "Waiting for both variants."

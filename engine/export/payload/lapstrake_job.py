@@ -18,8 +18,8 @@ before the step is first called.
 """
 
 from lapstrake_runtime.bundle import Bundle  # type: ignore[import-not-found]  # beside this file in a bundle
-from lapstrake_runtime.mismatch import Mismatch  # type: ignore[import-not-found]
-from lapstrake_runtime.plan import Plan  # type: ignore[import-not-found]
+from lapstrake_runtime.mismatch import Mismatch  # type: ignore[import-not-found]  # likewise
+from lapstrake_runtime.plan import Plan  # type: ignore[import-not-found]  # likewise
 
 __all__ = ["Mismatch", "Plan", "load"]
 

@@ -13,6 +13,7 @@ from engine.session.session import Session
 from engine.session.variant import Variant
 from tests.views.fake_host import FakeHost, host_of
 from tests.views.synthetic import variant
+from views.compare.differences import DifferencePane
 from views.timeline.accessible import describe_variant
 from views.timeline.axis import TimeRange
 from views.timeline.paint_delta import card_of_lead, earlier_text, lead_in
@@ -85,3 +86,15 @@ def test_an_earlier_plan_on_the_present_machine_keeps_its_gain() -> None:
     planned = edits.planned(session, "B", replace(session.entries[1].plan, scheduler="top-down"))
     assert planned.entries[1].stale
     assert gain(planned) == gain(session)
+
+
+@pytest.mark.parametrize(("fresh", "late"), [("A", "B"), ("B", "A")])
+def test_no_instruction_differs_from_one_on_another_machine(qtbot: QtBot, fresh: str, late: str) -> None:
+    at = two()
+    pane = DifferencePane(at)
+    qtbot.addWidget(pane)
+    assert pane.table.rowCount() > 0
+    at.store.become("Machine", on_other(at.store.state, fresh))
+    pane.refresh()
+    assert pane.text.text() == f"Out of date: {late} is of an earlier machine or other costs."
+    assert pane.table.rowCount() == 0

@@ -523,7 +523,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         failed = _run(options.script)
     finally:
-        setattr(jax, "jit", recorder.jit)  # noqa: B010
+        setattr(jax, "jit", recorder.jit)  # noqa: B010  # and back
     _tell(recorder, options, failed)
     return 0 if recorder.folders and not failed else 1
 
